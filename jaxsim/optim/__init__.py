@@ -2,8 +2,9 @@
 
 from jaxsim.optim.contact import contacts_from_distance, smooth_impedance, straight_through
 from jaxsim.optim.costs import Constraint, Costs, SmoothAbs, SmoothLength, Term, linear, quadratic
+from jaxsim.optim.inverse import inverse_trajectory
 from jaxsim.optim.lqr import ddp, ilqr
-from jaxsim.optim.options import Cem, Ddp, Ilqr, Iteration, Mppi, Result, Shooting
+from jaxsim.optim.options import Cem, Ddp, Ilqr, Inverse, Iteration, Mppi, Result, Shooting
 from jaxsim.optim.planning import Controller, Memory, mpc, plan, trajectory_cost
 from jaxsim.optim.report import GradientReport, gradient_report
 from jaxsim.optim.sampling import cem, mppi
@@ -20,6 +21,7 @@ __all__ = [
     "Ddp",
     "GradientReport",
     "Ilqr",
+    "Inverse",
     "Iteration",
     "Memory",
     "Mppi",
@@ -35,6 +37,7 @@ __all__ = [
     "gradient_report",
     "hvp",
     "ilqr",
+    "inverse_trajectory",
     "linear",
     "mpc",
     "mppi",

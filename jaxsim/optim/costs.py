@@ -158,7 +158,7 @@ def value_of(costs: Costs, rows: Rows, last: Array, beyond: Array, multipliers: 
 
     def penalties(group: tuple[Constraint, ...], values: tuple[Array, ...], mu: tuple[Array, ...]) -> Array:
         each = zip(group, values, mu, strict=True)
-        return sum((_augmented(c.kind, r, x, multipliers.penalty) for c, r, x in each), jnp.zeros(()))
+        return sum((augmented(c.kind, r, x, multipliers.penalty) for c, r, x in each), jnp.zeros(()))
 
     rows = active(rows, last, beyond)
     running = terms(costs.running, rows.running)
@@ -169,7 +169,7 @@ def value_of(costs: Costs, rows: Rows, last: Array, beyond: Array, multipliers: 
     return jnp.where(after, 0, running) + jnp.where(end, final, 0)
 
 
-def _augmented(kind: str, c: Array, mu: Array, penalty: Array) -> Array:
+def augmented(kind: str, c: Array, mu: Array, penalty: Array) -> Array:
     """mu c + penalty c^2 / 2 of an equality; of an inequality its minimum over a slack that is not negative."""
     if kind == "equal":
         return jnp.sum(mu * c + 0.5 * penalty * c * c)

@@ -2,7 +2,8 @@
 
 Tassa, Mansard and Todorov, "Control-Limited Differential Dynamic Programming", ICRA 2014; constraints as in Howell,
 Jackson and Manchester, "ALTRO", IROS 2019. States are (qpos, qvel, act); their differences are in the tangent space
-(2 nv + na), also for free and ball joints.
+(2 nv + na), also for free and ball joints. Multiple shooting: gaps between given states are closed by the line search,
+as in Mastalli et al., "Crocoddyl", ICRA 2020 (FDDP), judged by the cost plus a weight times the gaps.
 
 The whole search is one loop of one program: each round rolls out a line search, expands the dynamics about the best
 path, and recurses backwards. `jax.vmap` can batch it over any argument.
@@ -43,7 +44,8 @@ Step = Callable[[Model, Data], Data]
 
 
 class Problem(NamedTuple):
-    """Arguments of a search: model, first data, costs, limits of controls (nu,), and the number of active steps."""
+    """Arguments of a search: model, first data, costs, limits of controls (nu,), the number of active steps, and
+    fields of the states (n + 1, ...) of a start with gaps, or no fields."""
 
     m: Model
     d: Data
@@ -51,6 +53,7 @@ class Problem(NamedTuple):
     low: Array
     high: Array
     length: Array
+    nodes: dict[str, Array] | None = None
 
 
 class Program(NamedTuple):
@@ -80,7 +83,9 @@ class Search(NamedTuple):
     controls: Array
     states: dict[str, Any]
     rows: Rows
+    gaps: Array  # (n, nx), of every state but the first to the end of the step before it
     cost: Array
+    closing: Array  # weight of the gaps in the merit of a path
     multipliers: Multipliers
     violation: Array
     expansion: Expansion
@@ -111,6 +116,7 @@ def ilqr(
     step: Step = jaxsim.step,
     substeps: int = 1,
     length: Any = None,
+    states: dict[str, Array] | None = None,
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
@@ -127,6 +133,9 @@ def ilqr(
         substeps: steps for each row of controls.
         length: number of rows of `controls` that are used, n by default. It is a traced number: plans of several
             lengths share one program if their controls are padded.
+        states: guess of fields of the data at all n + 1 states, e.g. {"qpos": ..., "qvel": ...}: multiple shooting.
+            The guess need not obey the dynamics. Its first state is replaced by that of `d`. The line search closes the
+            gaps; the largest gap that is left is part of `violation`.
         callback: called with an `Iteration` after each.
         progress: show a bar.
 
@@ -150,7 +159,7 @@ def ilqr(
         raise ValueError(f"{name}: controls have shape {controls.shape}, wanted (steps, {m.nu})")
     low, high = control_limits(m, low, high, controls[0], name)
     length = jnp.asarray(len(controls) if length is None else length)
-    problem = Problem(m, d, costs, low, high, length)
+    problem = Problem(m, d, costs, low, high, length, _nodes(d, states, len(controls), name))
     if is_traced(problem, controls, options):
         return _minimise(problem, controls, options, Program(step, substeps, terms.reads_of(costs, d), False))[0]
     with listen(options.iterations, name, progress, callback) as watched:
@@ -172,6 +181,7 @@ def ddp(
     step: Step = jaxsim.step,
     substeps: int = 1,
     length: Any = None,
+    states: dict[str, Array] | None = None,
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
@@ -183,8 +193,24 @@ def ddp(
     options = Ddp() if options is None else options
     if not options.second_order:
         raise ValueError("ddp takes options of the class Ddp; those of Ilqr are for ilqr")
-    rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
+    rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
     return ilqr(m, d, costs, controls, options, **rest, callback=callback, progress=progress)
+
+
+def _nodes(d: Data, states: dict[str, Array] | None, n: int, name: str) -> dict[str, Array]:
+    """The fields of a guess of all states, checked."""
+    nodes = {}
+    for field, rows in (states or {}).items():
+        if field not in CARRIED:
+            raise ValueError(
+                f"{name}: states has '{field}', which is no field of the state; expected some of {CARRIED}"
+            )
+        own = jnp.asarray(getattr(d, field))
+        rows = jnp.asarray(rows, own.dtype)
+        if rows.shape != (n + 1, *own.shape):
+            raise ValueError(f"{name}: states['{field}'] has shape {rows.shape}, wanted {(n + 1, *own.shape)}")
+        nodes[field] = rows.at[0].set(own)
+    return nodes
 
 
 @lru_cache(maxsize=1)
@@ -214,14 +240,15 @@ def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program
     """The result, and the last state of the loop."""
     begin = _begin(problem, controls, options, program)
     end = jax.lax.while_loop(lambda s: ~s.ended, partial(_round, problem, options, program), begin)
-    violated = end.violation > options.violation
+    violation = jnp.maximum(end.violation, _widest(end.gaps))
+    violated = violation > options.violation
     result = Result(
         end.controls,
         end.cost,
         jnp.where(jnp.arange(options.iterations + 1) <= end.count, end.history, end.cost),
         end.converged & ~end.flat & ~violated,
         jnp.maximum(end.count, 0),
-        end.violation,
+        violation,
         end.gains,
         end.states,
     )
@@ -236,6 +263,9 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     zeros = lambda *shape: jnp.zeros(shape, dtype)  # noqa: E731
     controls = jnp.clip(controls, problem.low, problem.high)
     states = jax.tree.map(lambda x: jnp.broadcast_to(x, (n + 1, *jnp.shape(x))), carried(d))
+    if problem.nodes:
+        seconds = jnp.arange(n + 1) * program.substeps * m.opt.timestep
+        states |= {"time": (d.time + seconds).astype(states["time"].dtype), **problem.nodes}
     rows = jax.eval_shape(partial(terms.rows_of, problem.costs), d)
     rows = jax.tree.map(lambda x: zeros(n + 1, *x.shape), rows)
     big = jnp.asarray(jnp.inf, dtype)
@@ -245,7 +275,9 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
         controls=controls,
         states=states,
         rows=rows,
+        gaps=zeros(n, nx),
         cost=big,
+        closing=jnp.asarray(0, dtype),
         multipliers=terms.no_multipliers(problem.costs, rows, jnp.asarray(options.penalty, dtype)),
         violation=jnp.asarray(0, dtype),
         expansion=Expansion(*(zeros(n + 1, *shape) for shape in blocks)),
@@ -269,16 +301,17 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     """Line search along the control law, then, where it found something, an expansion, and the next control law."""
     first = s.count < 0
     found = _line_search(problem, program, s)
-    better = jnp.isfinite(found.cost) & ((found.cost < s.cost) | first)
-    gain = jnp.where(first, jnp.inf, s.cost - found.cost)
-    new = jax.tree.map(lambda a, b: jnp.where(better, a, b), found, Path(s.states, s.controls, s.rows, s.cost))
+    old = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
+    gain = jnp.where(first, jnp.inf, _merit(old, s.closing) - _merit(found, s.closing))
+    better = jnp.isfinite(found.cost) & (gain > 0)
+    new = jax.tree.map(lambda a, b: jnp.where(better, a, b), found, old)
     count = s.count + better
     history = jnp.where(jnp.arange(len(s.history)) == count, new.cost, s.history)
     report_now = partial(report, program.watched)
 
     # the end of a minimisation, with the multipliers as they are
     small = options.tolerance * jnp.abs(new.cost)
-    done = jnp.where(better, gain <= small, s.fresh & (s.promised <= small))
+    done = jnp.where(better, gain <= small, s.fresh & (s.promised <= small)) & (_widest(new.gaps) <= options.violation)
     give_up = ~better & (s.weight > LARGEST_WEIGHT)
     stuck = give_up & (s.promised > PROMISE * jnp.abs(s.cost))
     violation = terms.violation_of(problem.costs, _counted(problem, new.rows)).astype(s.violation.dtype)
@@ -303,14 +336,21 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
         better & ~first, jnp.maximum(s.weight / 4, LEAST_WEIGHT), jnp.where(better, s.weight, s.weight * 4)
     )
     weight = jnp.where(outer, options.damping, weight)
-    feed, gains, promised = _backward(problem, expansion, new.controls, weight)
+    feed, gains, promised = _backward(problem, expansion, new.controls, new.gaps, weight)
+    closing = s.closing
+    if problem.nodes:  # the least weight by which the whole step is a descent: half the gaps pay for the cost
+        total = jnp.sum(jnp.abs(new.gaps))
+        closing = jnp.maximum(closing, jnp.where(total > 0, -2 * promised / jnp.where(total > 0, total, 1), 0))
+        promised = promised + closing * total
     flat = jnp.where(first, _is_flat(expansion), s.flat & ~(better & (gain > negligible(cost.dtype) * jnp.abs(cost))))
     ended |= ~finite
     return Search(
         controls=new.controls,
         states=new.states,
         rows=new.rows,
+        gaps=new.gaps,
         cost=cost,
+        closing=closing,
         multipliers=multipliers,
         violation=violation,
         expansion=expansion,
@@ -338,12 +378,22 @@ def _counted(problem: Problem, rows: Rows) -> Rows:
 
 
 class Path(NamedTuple):
-    """A rollout: carried fields at steps 0 to n, controls, rows at every state, and the cost."""
+    """A rollout: carried fields at steps 0 to n, controls, rows at every state, gaps between steps, and the cost."""
 
     states: dict[str, Any]
     controls: Array
     rows: Rows
+    gaps: Array
     cost: Array
+
+
+def _merit(path: Path, closing: Array) -> Array:
+    """Cost of a path, and of its gaps."""
+    return path.cost + closing * jnp.sum(jnp.abs(path.gaps))
+
+
+def _widest(gaps: Array) -> Array:
+    return jnp.max(jnp.abs(gaps), initial=0)
 
 
 def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Rows]:
@@ -390,22 +440,35 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         s.multipliers._replace(penalty=None),
     )
     low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
+    nodes = jax.tree.map(lambda x: jnp.concatenate([x[1:], x[-1:]]), s.states)
+
+    def across(alpha: Array, i: Array, new: Data, gap: Array, node: dict) -> tuple[dict, Array]:
+        """The next state, on the other side of what is left of a gap: at first the whole of it."""
+        shorter = (1 - alpha) * gap
+        dq, dv, da = jnp.split(shorter, (m.nv, 2 * m.nv))
+        qpos = integrate_pos(m, new.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else new.qpos
+        moved = carried(new.replace(qpos=qpos, qvel=new.qvel + dv, act=new.act + da))
+        first = (s.count < 0) & (i < problem.length)
+        gap = jnp.where(first, _difference(m, new, from_carried(d, node)), shorter)
+        return jax.tree.map(lambda a, b: jnp.where(first, a, b), node, moved), gap
 
     def trial(alpha: Array) -> Path:
         def body(state: dict, row: tuple) -> tuple[dict, tuple]:
-            (i, old, u, feed, gain, mu), low, high = row
+            (i, old, u, feed, gain, mu), low, high, gap, node = row
             here = from_carried(d, state)
             u = jnp.clip(u + alpha * feed + gain @ _difference(m, from_carried(d, old), here), low, high)
             here = here.replace(ctrl=u)
             new, rows = advance(problem, program, here)
             value = _value(problem, rows, i, mu._replace(penalty=s.multipliers.penalty))
-            return carried(new), (state, u, rows, value.astype(u.dtype))
+            after, gap = across(alpha, i, new, gap, node) if problem.nodes else (carried(new), gap)
+            return after, (state, u, rows, gap, value.astype(u.dtype))
 
-        _, (path, controls, rows, values) = jax.lax.scan(body, carried(d), (xs, low, high))
-        return Path(path, controls[:n], rows, jnp.sum(values))
+        _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(d), (xs, low, high, pad(s.gaps), nodes))
+        return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
     paths = jax.vmap(trial)(jnp.asarray(STEP_LENGTHS, s.controls.dtype))
-    best = jnp.argmin(jnp.where(jnp.isfinite(paths.cost), paths.cost, jnp.inf))
+    merits = jax.vmap(_merit, (0, None))(paths, s.closing)
+    best = jnp.argmin(jnp.where(jnp.isfinite(merits), merits, jnp.inf))
     return jax.tree.map(lambda x: x[best], paths)
 
 
@@ -439,7 +502,7 @@ def _expand(
             displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
             new, rows = advance(problem, program, displaced)
             change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
-            return jnp.concatenate([change, new.qvel, new.act]), _flat(rows, dtype)
+            return jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)
 
         return outcome
 
@@ -451,10 +514,12 @@ def _expand(
 
     def stage(i: Array, rows: Rows, slope: Array, mu: Multipliers) -> tuple[Array, Array, Array, Array]:
         mu = mu._replace(penalty=multipliers.penalty)
-        unflat = _unflatten(rows)
+        unflat = unflatten_rows(rows)
         value = lambda r: _value(problem, unflat(r), i, mu).astype(dtype)  # noqa: E731
-        counts = _flat(terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length), dtype)
-        r = jnp.where(counts > 0, _flat(rows, dtype), 0)
+        counts = flat_rows(
+            terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length), dtype
+        )
+        r = jnp.where(counts > 0, flat_rows(rows, dtype), 0)
         slope = jnp.where(counts[:, None] > 0, slope, 0)
         by_rows, curve = jax.grad(value)(r), jax.hessian(value)(r)
         return value(r), slope.T @ by_rows, slope.T @ curve @ slope, by_rows
@@ -497,11 +562,11 @@ def _costates(lx: Array, A: Array) -> Array:
     return jax.lax.scan(back, jnp.zeros_like(lx[0]), (lx, A), reverse=True)[1]
 
 
-def _flat(rows: Rows, dtype: Any) -> Array:
+def flat_rows(rows: Rows, dtype: Any) -> Array:
     return jnp.concatenate([*jax.tree.leaves(rows), jnp.zeros(0, dtype)])
 
 
-def _unflatten(rows: Rows) -> Callable[[Array], Rows]:
+def unflatten_rows(rows: Rows) -> Callable[[Array], Rows]:
     leaves, tree = jax.tree.flatten(rows)
     cuts = np.cumsum([len(x) for x in leaves])[:-1] if leaves else []
     return lambda r: jax.tree.unflatten(tree, jnp.split(r, cuts) if leaves else [])
@@ -524,12 +589,19 @@ def _is_flat(e: Expansion) -> Array:
     return jnp.max(effect) <= negligible(e.lx.dtype) * jnp.max(scale)
 
 
-def _backward(problem: Problem, e: Expansion, controls: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement: a Riccati recursion."""
+def _backward(
+    problem: Problem, e: Expansion, controls: Array, gaps: Array, weight: Array
+) -> tuple[Array, Array, Array]:
+    """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement: a Riccati recursion.
+
+    The gaps (n, nx) are closed by a whole step.
+    """
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
         vx, vxx = value
-        e, u = xs
+        e, u, gap = xs
+        closed = gap @ (vx - 0.5 * vxx @ gap)
+        vx = vx - vxx @ gap
         qx, qu = e.lx + e.A.T @ vx, e.lu + e.B.T @ vx
         qxx, quu = e.lxx + e.A.T @ vxx @ e.A, e.luu + e.B.T @ vxx @ e.B
         qux = e.lux + e.B.T @ vxx @ e.A
@@ -540,10 +612,10 @@ def _backward(problem: Problem, e: Expansion, controls: Array, weight: Array) ->
         gain = -jnp.where(free[:, None], solved, 0)
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
-        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, -feed @ (qu + 0.5 * quu @ feed))
+        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, closed - feed @ (qu + 0.5 * quu @ feed))
 
     before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
-    feeds, gains, expected = jax.lax.scan(back, (last.lx, last.lxx), (before, controls), reverse=True)[1]
+    feeds, gains, expected = jax.lax.scan(back, (last.lx, last.lxx), (before, controls, gaps), reverse=True)[1]
     return feeds, gains, jnp.sum(expected)
 
 

@@ -95,7 +95,24 @@ class Cem:
     knots: int | None = 16
 
 
-Method = Ilqr | Ddp | Shooting | Mppi | Cem
+@_register("iterations")
+@dataclass(frozen=True)
+class Inverse:
+    """Options of `inverse_trajectory`.
+
+    `tolerance`: fraction of the cost; the search stops after an iteration that decreases the cost by less. `damping`:
+    initial regularisation of the Gauss-Newton matrix. `penalty`: initial weight of squared forces that no actuator
+    gives. `violation`: largest allowed one (N, N m).
+    """
+
+    iterations: int = 100
+    tolerance: float = 1e-6
+    damping: float = 1e-9
+    penalty: float = 1.0
+    violation: float = 1e-3
+
+
+Method = Ilqr | Ddp | Inverse | Shooting | Mppi | Cem
 
 
 class Result(NamedTuple):

@@ -15,8 +15,9 @@ from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
+from jaxsim.optim.inverse import inverse_trajectory
 from jaxsim.optim.lqr import Problem, Program, Step, advance, ilqr
-from jaxsim.optim.options import Cem, Ilqr, Iteration, Method, Result, Shooting
+from jaxsim.optim.options import Cem, Ilqr, Inverse, Iteration, Method, Result, Shooting
 from jaxsim.optim.progress import is_traced, warn_of_bad_costs, warn_of_zero_gradient
 from jaxsim.optim.progress import listen as listening
 from jaxsim.optim.sampling import search
@@ -63,20 +64,31 @@ def plan(
     step: Step = jaxsim.step,
     substeps: int = 1,
     length: Any = None,
+    states: dict[str, Array] | None = None,
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
-    """Minimise costs over controls (n, nu) by the method of the options: `Ilqr`, `Ddp`, `Shooting`, `Mppi`,
-    `Cem`.
+    """Minimise costs over controls (n, nu) by the method of the options: `Ilqr`, `Ddp`, `Inverse`, `Shooting`,
+    `Mppi`, `Cem`.
 
-    `key`: random key, for methods that draw samples. The other arguments are those of `ilqr`.
+    `key`: random key, for methods that draw samples. The other arguments are those of `ilqr`. `states` is for `Ilqr`
+    and `Ddp`. `Inverse` starts from the positions of a rollout, and takes one plain step for each row of controls.
     """
     method = Ilqr() if method is None else method
     shared = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
     if isinstance(method, Ilqr):
-        return ilqr(m, d, costs, controls, method, **shared, callback=callback, progress=progress)
+        return ilqr(m, d, costs, controls, method, **shared, states=states, callback=callback, progress=progress)
     controls = floats(jnp.asarray(controls))
     name = type(method).__name__
+    if states is not None:
+        raise ValueError(f"{name}: states are for Ilqr and Ddp; inverse_trajectory takes positions")
+    if isinstance(method, Inverse):
+        if substeps != 1 or step is not jaxsim.step or length is not None:
+            raise ValueError("Inverse: no substeps, step or length; give a model with another timestep or contacts")
+        rolled = jaxsim.rollout(m, d, controls)[1]["qpos"]
+        positions = jnp.concatenate([d.qpos[None], rolled])
+        limits = {"low": low, "high": high}
+        return inverse_trajectory(m, d, costs, positions, method, **limits, callback=callback, progress=progress)
     low, high = control_limits(m, low, high, controls[0], name)
     key = jax.random.key(0) if key is None else key
     length = jnp.asarray(len(controls) if length is None else length)

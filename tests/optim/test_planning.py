@@ -100,7 +100,14 @@ def test_a_batch_of_starts_models_and_weights_is_what_each_gives_alone():
     assert batch.converged.shape == (6,)
 
 
-METHODS = [optim.Ilqr(20), optim.Ddp(20), optim.Shooting(40, 0.1), optim.Mppi(20, sigma=0.5), optim.Cem(20, sigma=0.5)]
+METHODS = [
+    optim.Ilqr(20),
+    optim.Ddp(20),
+    optim.Inverse(20),
+    optim.Shooting(40, 0.1),
+    optim.Mppi(20, sigma=0.5),
+    optim.Cem(20, sigma=0.5),
+]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda x: type(x).__name__)

@@ -15,6 +15,7 @@ import numpy as np
 from jaxsim.optim import Costs, SmoothLength, Term
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
+OWN = Path(__file__).resolve().parent / "models"
 
 
 @dataclass(frozen=True)
@@ -133,22 +134,210 @@ PUSH = Task(
     reach=0.15,
 )
 
+
+STANDING, JUMP = 1.12, 0.6  # height of the hopper's trunk, and by how much it must rise (m)
+CROUCH = jnp.asarray([-0.447, 0.8, -0.353])  # angles of the hopper's leg where it stands
+
 HOPPER = Task(
-    "hopper jumps and lands",
-    MODELS / "hopper.xml",
+    "hopper jumps 0.6 m and lands",
+    OWN / "hopper.xml",
     Costs(
         (
-            Term(lambda d: d.ctrl, 0.01),
-            Term(lambda d: d.qpos[2], 0.2),
-            Term(lambda d: jnp.where((d.time > 0.45) & (d.time < 0.6), d.qpos[1] - 1.5, 0.0), 10.0),
+            Term(lambda d: d.ctrl - CROUCH, 0.01),
+            Term(lambda d: d.qpos[2], 0.5),
+            Term(lambda d: d.qpos[0], 0.05),
+            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 40.0),
         ),
-        (Term(lambda d: d.qpos[1] - 1.1, 20.0), Term(lambda d: d.qpos[2], 50.0), Term(lambda d: d.qvel, 0.2)),
+        (
+            Term(lambda d: d.qpos[1] - STANDING, 50.0),
+            Term(lambda d: d.qpos[2], 50.0),
+            Term(lambda d: d.qpos[3:] - CROUCH, 5.0),
+            Term(lambda d: d.qvel[:3], 0.5),
+        ),
     ),
-    horizon=100,
-    substeps=6,
+    horizon=80,
+    substeps=4,
     start=jitter(0.01),
-    success=lambda q, v: q[:, 1].max() > 1.4 and abs(q[-1, 2]) < 0.4 and 0.85 < q[-1, 1] < 1.3,
+    success=lambda q, v: (
+        q[:, 1].max() > STANDING + JUMP and abs(q[-1, 2]) < 0.3 and 0.85 < q[-1, 1] < 1.3 and np.hypot(*v[-1, :2]) < 1.0
+    ),
     keyframe="stand",
 )
 
-TASKS = {"cartpole": CARTPOLE, "acrobot": ACROBOT, "push": PUSH, "hopper": HOPPER}
+ABOVE = jnp.asarray([0.12, 0.04])  # joints of the finger less those of the box, where it is at the box's upper face
+
+PIVOT = Task(
+    "finger pivots a box by 90 degrees",
+    OWN / "pivot.xml",
+    Costs(
+        (
+            Term(lambda d: d.ctrl, 0.005),
+            Term(lambda d: d.qpos[4] - 0.5 * jnp.pi, 0.05),
+            Term(lambda d: d.qpos[:2] - d.qpos[2:4] - ABOVE, 0.1, SmoothLength(0.1)),
+        ),
+        (Term(lambda d: d.qpos[4] - 0.5 * jnp.pi, 20.0), Term(lambda d: d.qvel[2:], 0.3)),
+    ),
+    horizon=60,
+    substeps=5,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[:2].add(jax.random.uniform(key, (2,), minval=-0.02, maxval=0.02))),
+    success=lambda q, v: abs(q[-1, 4] - 0.5 * np.pi) < 0.15 and np.abs(v[-1, 2:]).max() < 0.3,
+    reach=0.05,
+)
+
+BALL = jnp.asarray([-0.6, 0.638])  # where the ball starts; its positions are displacements from there
+OVER, WITHIN = jnp.asarray([1.25, 0.4]), jnp.asarray([1.25, 0.05])  # points of the basket
+
+THROW = Task(
+    "arm throws a ball into a basket",
+    OWN / "throw.xml",
+    Costs(
+        (
+            Term(lambda d: d.ctrl, 0.005),
+            Term(lambda d: jnp.where(jnp.abs(d.time - 1.15) < 0.02, d.qpos[2:4] + BALL - OVER, 0.0), 40.0),
+        ),
+        (Term(lambda d: d.qpos[2:4] + BALL - WITHIN, 60.0), Term(lambda d: d.qvel[:2], 0.01)),
+    ),
+    horizon=80,
+    substeps=4,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[2].add(jax.random.uniform(key, (), minval=-0.01, maxval=0.01))),
+    success=lambda q, v: 1.1 < q[-1, 2] - 0.6 < 1.4 and q[-1, 3] + 0.638 < 0.15,
+)
+
+FLIP = Task(
+    "arm flips a box",
+    OWN / "flip.xml",
+    Costs(
+        (
+            Term(lambda d: d.ctrl, 0.005),
+            Term(lambda d: d.qvel[:3], 1e-4),
+        ),
+        (
+            Term(lambda d: d.qpos[5] - jnp.pi, 30.0),
+            Term(lambda d: d.qpos[:3], 2.0),
+            Term(lambda d: d.qpos[3], 50.0),
+            Term(lambda d: d.qvel[3:], 1.0),
+        ),
+    ),
+    horizon=60,
+    substeps=4,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[3].add(jax.random.uniform(key, (), minval=-0.01, maxval=0.01))),
+    success=lambda q, v: abs(abs(q[-1, 5]) - np.pi) < 0.2 and abs(q[-1, 3]) < 0.3 and np.abs(v[-1, 3:]).max() < 0.5,
+)
+
+
+def upright(d: Any) -> jax.Array:
+    """Cosine of the angle between a free body's z-axis and the vertical, less one."""
+    return -2.0 * (d.qpos[4] ** 2 + d.qpos[5] ** 2)
+
+
+def heights_of_up(q: np.ndarray) -> np.ndarray:
+    """The same cosine of rows of positions."""
+    return 1 - 2 * (q[:, 4] ** 2 + q[:, 5] ** 2)
+
+
+POSE = jnp.asarray([0.05, 0.75, -1.45] * 4)  # of a standing quadruped
+
+BACK = Task(
+    "quadruped stands up from its back",
+    OWN / "quadruped.xml",
+    Costs(
+        (
+            Term(upright, 0.2),
+            Term(lambda d: d.qpos[2] - 0.32, 0.5),
+            Term(lambda d: d.ctrl - POSE, 0.002),
+            Term(lambda d: d.qvel, 5e-5),
+        ),
+        (
+            Term(upright, 30.0),
+            Term(lambda d: d.qpos[2] - 0.32, 200.0),
+            Term(lambda d: d.qpos[7:] - POSE, 0.5),
+            Term(lambda d: d.qvel[:6], 0.2),
+        ),
+    ),
+    horizon=100,
+    substeps=4,
+    start=jitter(0.02),
+    success=lambda q, v: heights_of_up(q[-1:])[0] > 0.9 and q[-1, 2] > 0.22 and np.abs(v[-1, :3]).max() < 0.5,
+    keyframe="back",
+    reach=0.02,
+)
+
+HUMANOID = Task(
+    "humanoid stands up",
+    OWN / "humanoid.xml",
+    Costs(
+        (
+            Term(lambda d: d.qpos[1] - 0.9, 0.5),
+            Term(lambda d: d.qpos[2], 0.2),
+            Term(lambda d: d.ctrl, 0.002),
+            Term(lambda d: d.qvel, 2e-5),
+        ),
+        (
+            Term(lambda d: d.qpos[1] - 0.9, 200.0),
+            Term(lambda d: d.qpos[2], 40.0),
+            Term(lambda d: d.qpos[3:], 1.0),
+            Term(lambda d: d.qvel[:3], 1.0),
+        ),
+    ),
+    horizon=150,
+    substeps=5,
+    start=jitter(0.02),
+    success=lambda q, v: q[-1, 1] > 0.8 and abs(q[-1, 2]) < 0.3 and np.abs(v[-1, :3]).max() < 0.5,
+    keyframe="lying",
+)
+
+LINK = 0.06  # length of a link of the strip of cloth (m)
+
+
+def strip(q: np.ndarray) -> np.ndarray:
+    """Positions (9, 2) of the joints and ends of the strip in the x-z plane, from one row of positions."""
+    angles = np.cumsum(q[4:])
+    links = -LINK * np.stack([np.sin(angles), np.cos(angles)], axis=1)
+    return np.array([q[2], 0.9 + q[3]]) + np.concatenate([np.zeros((1, 2)), np.cumsum(links, axis=0)])
+
+
+def hangs_on_the_bar(q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the strip lies on the bar at rest, an end on either side, more than 3 cm away from the gripper."""
+    at = strip(q[-1])
+    gripper = q[-1, :2] + [0.0, 0.92]
+    ends = sorted([at[0], at[-1]], key=lambda x: x[0])
+    over = ends[0][0] < 0.35 < ends[1][0] and max(ends[0][1], ends[1][1]) < 0.58 and at[:, 1].min() > 0.1
+    return over and np.hypot(*(at - gripper).T).min() > 0.03 and np.abs(v[-1, 2:4]).max() < 0.3
+
+
+CLOTH = Task(
+    "gripper lays a strip of cloth over a bar",
+    OWN / "cloth.xml",
+    Costs(
+        (
+            Term(lambda d: d.sensordata[3:5:1] - jnp.asarray([0.35, 0.0]), 0.02),
+            Term(lambda d: d.qvel[:2], 1e-3),
+        ),
+        (
+            Term(lambda d: d.sensordata[3:6] - jnp.asarray([0.35, 0.0, 0.65]), 200.0),
+            Term(lambda d: d.sensordata[:3] - jnp.asarray([0.40, 0.0, 0.44]), 40.0),
+            Term(lambda d: d.sensordata[6:] - jnp.asarray([0.30, 0.0, 0.44]), 40.0),
+            Term(lambda d: d.qpos[:2] - jnp.asarray([0.6, -0.3]), 20.0),
+            Term(lambda d: d.qvel[:4], 0.5),
+        ),
+    ),
+    horizon=75,
+    substeps=8,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[4:].add(0.03 * jax.random.normal(key, (8,)))),
+    success=hangs_on_the_bar,
+    keyframe="hang",
+    noise=0.05,
+)
+
+TASKS = {
+    "cartpole": CARTPOLE,
+    "acrobot": ACROBOT,
+    "push": PUSH,
+    "hopper": HOPPER,
+    "pivot": PIVOT,
+    "throw": THROW,
+    "flip": FLIP,
+    "back": BACK,
+    "cloth": CLOTH,
+    "humanoid": HUMANOID,
+}
