@@ -207,7 +207,7 @@ def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
 
 def _for_rays(function: Callable, count: Array, s: Scene, view: View, rays: Ray, *more: Any) -> Any:
     """`function(scene, view, ray, ...)` of rays (n,)."""
-    return for_each(lambda shared, row, _: function(*shared, *row), (s, view), (rays, *more), count)
+    return for_each(lambda shared, row, _: function(*shared, *row), (s, view), (rays, *more), count, by_vectors=True)
 
 
 def _paint(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array, sky: int) -> Array:
