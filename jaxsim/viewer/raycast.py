@@ -24,7 +24,6 @@ from jaxsim.viewer import scene_layout as layout
 from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, tree_of
 from jaxsim.viewer.shading import LAYERS, Ray, Seen, View, lit, paint, see, surface_at
 
-RAYS = 512  # that a thread of a CPU casts before it takes more
 FREE_DISTANCE = 1.5  # of the free camera, in extents
 
 
@@ -148,35 +147,20 @@ def _picture(m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: boo
     count = len(rays.way)
     if not len(s.kind):  # nothing but the sky
         s = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
-    chunk = min(RAYS, count)
-    rows = -(-count // chunk)
-    pad = lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (rows * chunk - count, 3))]).reshape(rows, chunk, 3)  # noqa: E731
-    rays = jax.tree.map(pad, rays)
-    amount = jnp.where(draw, chunk, 0).astype(jnp.int32)
-    each = lambda f: partial(_for_rays, f, amount)  # noqa: E731
-    seen = jax.vmap(each(see), (None, None, 0))(s, view, rays)
-    unlit = jnp.ones((rows, chunk, len(s.lights.spot)), s.pos.dtype)
-    reached = jax.vmap(each(lit), (None, None, 0, 0))(s, view, rays, seen) if shadows and _has_shadows(m) else unlit
-    sky = next(iter(layout.sky(m)), -1)
+    amount = jnp.where(draw, count, 0).astype(jnp.int32)
+    seen = _for_rays(see, amount, s, view, rays)
+    unlit = jnp.ones((count, len(s.lights.spot)), s.pos.dtype)
+    reached = _for_rays(lit, amount, s, view, rays, seen) if shadows and _has_shadows(m) else unlit
+    of_ray = partial(paint, sky=next(iter(layout.sky(m)), -1))
     rgb = _with_derivatives(
-        partial(_paint, sky=sky), partial(_paint_natively, sky=sky, count=amount), s, view, rays, seen, reached
+        jax.vmap(of_ray, (None, None, 0, 0, 0)), partial(_for_rays, of_ray, amount), s, view, rays, seen, reached
     )
-    depth = _with_derivatives(
-        _depth,
-        lambda s, v, r, seen: jnp.where(
-            seen.object[..., 0] >= 0, v.near + seen.dist[..., 0] * inner(r.way, v.axis), v.far
-        ),
-        s,
-        view,
-        rays,
-        seen,
-    )
+    depth = _with_derivatives(jax.vmap(_depth, (None, None, 0, 0)), _known_depth, s, view, rays, seen)
     o = layout.objects(m)
-    nearest = jnp.where(seen.object[..., 1] >= 0, seen.object[..., 1], seen.object[..., 0])
+    nearest = jnp.where(seen.object[:, 1] >= 0, seen.object[:, 1], seen.object[:, 0])
     table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)
     segmentation = jnp.asarray(table)[nearest]
-    cut = lambda x, *k: x.reshape(rows * chunk, *k)[:count].reshape(height, width, *k)  # noqa: E731
-    return Image(cut(rgb, 3), cut(depth), cut(segmentation, 2))
+    return Image(*(x.reshape(height, width, *x.shape[1:]) for x in (rgb, depth, segmentation)))
 
 
 def _has_shadows(m: Model) -> bool:
@@ -210,28 +194,15 @@ def _for_rays(function: Callable, count: Array, s: Scene, view: View, rays: Ray,
     return for_each(lambda shared, row, _: function(*shared, *row), (s, view), (rays, *more), count, by_vectors=True)
 
 
-def _paint(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array, sky: int) -> Array:
-    """Colours (k, n, 3) by operations of JAX."""
-    one = partial(paint, sky=sky)
-    for _ in range(2):
-        one = jax.vmap(one, (None, None, 0, 0, 0))
-    return one(s, view, rays, seen, reached)
+def _depth(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
+    """Depth of the opaque surface of one ray, differentiable."""
+    point = jnp.stack(surface_at(s, view, ray, jnp.maximum(seen.object[0], 0), seen.triangle[0]).point)
+    return jnp.where(seen.object[0] >= 0, view.near + (point - ray.start) @ view.axis, view.far)
 
 
-def _paint_natively(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array, sky: int, count: Array) -> Array:
-    one = partial(_for_rays, partial(paint, sky=sky), count)
-    return jax.vmap(one, (None, None, 0, 0, 0))(s, view, rays, seen, reached)
-
-
-def _depth(s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
-    """Depth (k, n) of the opaque surfaces."""
-
-    def one(ray: Ray, seen: Seen) -> Array:
-        k = jnp.maximum(seen.object[0], 0)
-        point = jnp.stack(surface_at(s, view, ray, k, seen.triangle[0]).point)
-        return jnp.where(seen.object[0] >= 0, view.near + (point - ray.start) @ view.axis, view.far)
-
-    return jax.vmap(jax.vmap(one))(rays, seen)
+def _known_depth(_: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+    """The same of rays (n,), from the distances that were found."""
+    return jnp.where(seen.object[:, 0] >= 0, view.near + seen.dist[:, 0] * inner(rays.way, view.axis), view.far)
 
 
 def _with_derivatives(reference: Callable, native: Callable, *args: Any) -> Any:
