@@ -1,9 +1,9 @@
 """Find the pose of a known object from one depth picture, by Gauss-Newton from 100 random poses at once.
 
 The object (a bracket of two boxes and a peg, 12 cm) lies before a wall, 40 cm from the camera; the picture has 64 x 64
-pixels. Starts are within 30 degrees and 5 cm of the pose to be found. The residuals are differences of depth. First both
-pictures are blurred and derivatives include the outline (`edges=True`), which is what moves the object over the one in
-the picture. Then derivatives inside of surfaces are enough, and differences above a bound are left out.
+pixels. Starts are within 30 degrees and 5 cm of the pose to be found. Residuals are differences of depth. First both
+pictures are blurred and derivatives include the outline (`edges=True`), which moves the object over the one in the
+picture. Then derivatives inside of surfaces are enough, and differences above a bound are left out.
 Expected: at least 90 of 100 starts end within 1 degree and 2 mm. Writes pose.png (the true
 pose and four starts, and below what they end at), errors as pose.svg, and a replay.
 """

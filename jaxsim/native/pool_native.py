@@ -1,4 +1,4 @@
-"""Run the searches of `pool` as machine code of a CPU: sequentially over worlds and entries, or over vectors of entries."""
+"""Run the searches of `pool` as machine code of a CPU: over worlds and entries, or over vectors of entries."""
 
 import math
 from collections.abc import Sequence
@@ -40,10 +40,8 @@ def native_source(s: KernelSearch) -> tuple[str, tuple[str, ...]]:
         step, call = "WORLDS", f"visit(memory, i, last - i < WORLDS ? last - i : WORLDS, {', '.join(of_world)}, row)"
     else:
         function, memory, step = f"{HANDLER}{WORKERS}{ONE_LANE}{c_function('search', closed)}", "", "1"
-        places = [
-            f"{x} + steps[{2 * i + 1}] * i * {math.prod(e.shape)}"
-            for i, (x, e) in enumerate(zip(of_world, s.entry, strict=True))
-        ]
+        sizes = [math.prod(x.shape) for x in s.entry]
+        places = [f"{x} + steps[{2 * i + 1}] * i * {sizes[i]}" for i, x in enumerate(of_world)]
         call = f"search({', '.join(places)}, row + i * {size})"
     extern = 'extern "C" ' * s.by_vectors
     source = f"""{function}
@@ -65,8 +63,9 @@ memset(row + last * {size}, 0, (until - last) * {size} * sizeof({number}));
 }}
 }}
 {extern}XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-const XLA_FFI_Buffer* found = is_question(frame) ? 0 : result(frame, 0);
-if (found) share(frame, found->dims[0] * ((found->dims[1] + {ENTRIES_OF_PART} - 1) / {ENTRIES_OF_PART}), 1, entries, frame);
+if (is_question(frame)) return 0;
+const int64_t* dims = result(frame, 0)->dims;
+share(frame, dims[0] * ((dims[1] + {ENTRIES_OF_PART} - 1) / {ENTRIES_OF_PART}), 1, entries, frame);
 return 0;
 }}
 """

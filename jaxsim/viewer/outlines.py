@@ -2,9 +2,9 @@
 
 The derivative of the mean colour of a pixel is that inside of surfaces, and an integral along the edges within it: the
 speed of the edge across itself, times the difference of the colours on its sides (Li et al. 2018, "Differentiable Monte
-Carlo ray tracing through edge sampling"). Edges are looked for between neighbouring pixels that show different faces, by
-bisection. Two kinds are distinguished: an object that hides another one, whose edge moves with the object's points, and
-faces that meet, whose edge is where their depths are equal. Edges of shadows and of transparent objects are left out.
+Carlo ray tracing through edge sampling"). Edges are found between neighbouring pixels that show different faces, by
+bisection. Two kinds are distinguished. Where an object hides another one, the edge moves with the object's points. Where
+faces meet, the edge is where their depths are equal. Edges of shadows and of transparent objects are left out.
 """
 
 from typing import NamedTuple
@@ -73,7 +73,7 @@ def face(s: Scene, ray: Ray, hit: Hit) -> Array:
 
 
 def find_edge(s: Scene, view: View, ray: Ray, step: Array, first: Hit, second: Hit, wanted: Array) -> Edge:
-    """The edge between a pixel, with its ray, and that `step` (2,) away, whose faces differ; `wanted` (2,) the first's."""
+    """The edge between a pixel, with its ray, and that `step` (2,) away; `wanted` (2,) is the face at the first one."""
     beside = jnp.stack([-step[1], step[0]])
 
     def cast(along: Array, aside: Array) -> tuple[Array, Hit]:
