@@ -3,8 +3,8 @@
 The derivative of the mean colour of a pixel is that inside of surfaces, and an integral along the edges within it: the
 speed of the edge across itself, times the difference of the colours on its sides (Li et al. 2018, "Differentiable Monte
 Carlo ray tracing through edge sampling"). Edges are found between neighbouring pixels that show different faces, by
-bisection. Two kinds are distinguished. Where an object hides another one, the edge moves with the object's points. Where
-faces meet, the edge is where their depths are equal. Edges of shadows and of transparent objects are left out.
+bisection. There are two kinds. Where an object hides another one, the edge moves with the object's points. Where faces
+meet, the edge is where their depths are equal. Edges of shadows and of transparent objects are left out.
 """
 
 from typing import NamedTuple
