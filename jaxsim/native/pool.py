@@ -244,7 +244,7 @@ def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], coun
 
     First the first entries of all worlds, then the second ones, as long as a world has so many.
     """
-    search, split, length, width, dtype, _ = plan
+    search, split, length, width, dtype, *_ = plan
     size = len(count)
     step = length if size * length <= LOCK_STEP else max(1, LOCK_STEP_PART // size)  # entries of each world at a time
     turns = -(-length // step)
