@@ -21,6 +21,7 @@ INNER = {
     "while": ("cond_jaxpr", "body_jaxpr"),
     "scan": ("jaxpr",),
     "over_rows": ("one", "every"),
+    "by_value": ("jaxpr",),
 }
 
 
@@ -225,6 +226,33 @@ def _is_at(p: _Place, x: Value) -> bool:
     return (x.buffer is not None and x.buffer is p.value.buffer) or (x.names is not None and x.names == p.value.names)
 
 
+def _by_value(
+    w: Writer, op: Operation, operands: list[Value], owned: list[bool], _: Targets, compute: Compute
+) -> list[Value]:
+    """Write a function of a key once for each value of the key in a vector of entries, which is a number inside."""
+    (body,) = inner_functions(op, w.platform)
+    key, *rest = operands
+    if key.uniform:
+        return compute(w, body, operands, owned=owned)
+    rest = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest]
+    places = [_place(w, v, False) for v in op.outputs]
+    for p in places:  # also those of entries with a negative key may be indices
+        p.give(w.constant(np.zeros(p.value.shape, p.value.dtype)))
+    own, left, mine, value = w.name_of(key), next(w.names), next(w.names), next(w.names)
+    w.line(f"VARIABLE(bool, {left}, {own} >= 0);")
+    with w.repeated(UNKNOWN_TRIPS), w.scope(f"while (ANY({left}))"):
+        for p in places:
+            if p.value.buffer:
+                p.value.buffer.version += 1
+        w.line(f"const int {value} = first_of_these({left}, {own});")
+        w.line(f"LET(bool, {mine}, {left} && {own} == {value});")
+        w.line(f"ASSIGN({left}, {left} && {own} != {value});")
+        found = compute(w, body, [named(w, (), key.dtype, (value,), uniform=True), *rest])
+        for p, x in zip(places, found, strict=True):
+            p.give(_where(mine, x, p.value))
+    return [_finished(w, p) for p in places]
+
+
 def _while(
     w: Writer, op: Operation, operands: list[Value], owned: list[bool], targets: Targets, compute: Compute
 ) -> list[Value]:
@@ -398,4 +426,5 @@ CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool], Targets
     "cond": _cond,
     "while": _while,
     "scan": _scan,
+    "by_value": _by_value,
 }

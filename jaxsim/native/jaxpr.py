@@ -18,7 +18,8 @@ MOST_TURNS = 4  # iterations of a loop that is unrolled, so that primitives of B
 # JAX operations that replace jaxsim's own primitives, by name: each takes an equation and returns a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
-SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
+# The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
+HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
 # Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, or entries of a search in
 # lock step on a TPU. The first three take the GPU's branch where a function has one branch for each platform.
 GPU, VECTORS, CORE, TPU = "cuda", "vectors", "core", "tpu"
@@ -126,9 +127,10 @@ def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[O
 def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
     name, params = eqn.primitive.name, eqn.params
     inner = None if _stays(eqn, platform) else _called(eqn, platform)
-    if inner is not None and params.get("name") == SYMMETRIC.name:
+    hint = HINTS.get(params.get("name", "")) if inner is not None else None
+    if hint is not None and (hint.name == "symmetric_matrix" or platform == VECTORS):
         results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
-        out.append(Operation(SYMMETRIC, {}, operands, results))
+        out.append(Operation(hint, {"jaxpr": inner}, operands, results))
         return results
     if inner is not None:
         return _inline(inner.jaxpr, inner.consts, operands, out, platform)

@@ -237,6 +237,13 @@ def _dynamic_slice(op: Operation, operands: Sequence[Value]) -> list[Value]:
     return [Value(out.shape, out.dtype, entry, x.cost + 2)]
 
 
+def _any_of_vector(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    """Return whether a test holds for any entry of a vector; for one entry, its test."""
+    (x,), out = operands, op.outputs[0]
+    entry = lambda body, i: body.let(out.dtype, f"ANY({body.at(x, i)})")  # noqa: E731
+    return [Value(out.shape, out.dtype, entry, x.cost + 1, reads=x.reads, uniform=True)]
+
+
 def _dynamic_update_slice(op: Operation, operands: Sequence[Value]) -> list[Value]:
     (x, update, *starts), out = operands, op.outputs[0]
 
@@ -591,6 +598,7 @@ EXPRESSIONS: dict[str, Callable[[Operation, Sequence[Value]], list[Value]]] = {
     **JOINS,
     "iota": _iota,
     "symmetric_matrix": lambda _, x: [replace(x[0], symmetric=True)],
+    "any_of_vector": _any_of_vector,
     "empty": _empty,
     "empty2": _empty,
     "pad": _pad,

@@ -51,13 +51,15 @@ class _Plan(NamedTuple):
     width: int
     dtype: Any
     label: str
+    by_vectors: bool
 
 
-def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
+def for_each(search: Search, shared: Any, rows: Any, count: Array, by_vectors: bool = False) -> Any:
     """Return `search(shared, row, True)` for the first `count` of `rows` (n, ...), batched, and zeros for the others.
 
     `search` closes over no traced array and neither sorts nor scatters (`fusion.one_kernel`). All its results are
-    converted to the dtype of the first floating-point result and back. Not differentiable.
+    converted to the dtype of the first floating-point result and back. Not differentiable. With `by_vectors` a CPU
+    searches a vector of entries at once, which pays where neighbours take mostly the same branches (`hints`).
     """
     length = len(jax.tree.leaves(rows)[0])
     leaves, tree = jax.tree.flatten((shared, rows))
@@ -81,7 +83,7 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
     split = sum(i < nshared for i in used)
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))
     read_leaves = [lax.stop_gradient(jnp.asarray(leaves[i])) for i in used]
-    (out,) = POOL(_Plan(packed, split, length, width, dtype, _label(search)), *read_leaves, count)
+    (out,) = POOL(_Plan(packed, split, length, width, dtype, _label(search), by_vectors), *read_leaves, count)
     return _unpacked(out, shape)
 
 
@@ -115,7 +117,7 @@ def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtyp
         with contextlib.suppress(UnsupportedPrimitive):
             place = ["entry" if i >= plan.split else "world" if w else "shared" for i, w in enumerate(worlds[:-1])]
             entry = [jax.ShapeDtypeStruct(x.shape[i >= plan.split :], x.dtype) for i, x in enumerate(operands[:-1])]
-            begin(_source(plan, tuple(place), tuple(entry)))
+            begin(*_source(plan, tuple(place), tuple(entry)))
 
 
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
@@ -126,8 +128,8 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 
 @lru_cache(maxsize=32)
-def _source(plan: _Plan, place: tuple[str, ...], entry: tuple[jax.ShapeDtypeStruct, ...]) -> str:
-    return native_source(KernelSearch(plan.search, list(entry), list(place)))
+def _source(plan: _Plan, place: tuple[str, ...], entry: tuple[jax.ShapeDtypeStruct, ...]) -> tuple[str, tuple]:
+    return native_source(KernelSearch(plan.search, list(entry), list(place), plan.by_vectors))
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
@@ -157,7 +159,7 @@ def kernel_search(plan: _Plan, axes: Sequence[int | None], leaves: Sequence[Any]
     place = ["shared" if a is None else "world" if i < plan.split else "entry" for i, a in enumerate(axes)]
     first = {"shared": 0, "world": 1, "entry": 2}
     entry = [jax.ShapeDtypeStruct(x.shape[first[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
-    return KernelSearch(plan.search, entry, place)
+    return KernelSearch(plan.search, entry, place, plan.by_vectors)
 
 
 POOL = NativeFunction(
@@ -196,7 +198,7 @@ SEQUENTIAL["pool"] = _of_one_world
 
 def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
     """Return results (size, n, k + 1) by loops over worlds and entries; ignore the last number of each entry."""
-    search, split, length, width, dtype, _ = plan
+    search, split, length, width, dtype, *_ = plan
 
     def world(w: Array, out: Array) -> Array:
         mine = [x if a is None else row_at(x, w) for x, a in zip(leaves, axes, strict=True)]
@@ -215,7 +217,7 @@ def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], cou
 
 def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
     """Return results (size, n, k): compact the entries to search of all worlds, and batch one chunk at a time."""
-    search, split, length, width, dtype, _ = plan
+    search, split, length, width, dtype, *_ = plan
     size = len(count)
     chunk = min(CHUNK, size * length)
     order, total = real_first(count, length)
@@ -242,7 +244,7 @@ def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], coun
 
     First the first entries of all worlds, then the second ones, as long as a world has so many.
     """
-    search, split, length, width, dtype, _ = plan
+    search, split, length, width, dtype, *_ = plan
     size = len(count)
     step = length if size * length <= LOCK_STEP else max(1, LOCK_STEP_PART // size)  # entries of each world at a time
     turns = -(-length // step)

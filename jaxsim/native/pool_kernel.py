@@ -23,12 +23,14 @@ class KernelSearch(NamedTuple):
     """A search as a kernel needs it: a function of the leaves of one entry that returns a row of numbers.
 
     `entry` holds the shapes of the leaves. `place` says of each leaf whether all worlds share it ("shared"), the
-    entries of a world share it ("world"), or each entry has its own ("entry").
+    entries of a world share it ("world"), or each entry has its own ("entry"). `by_vectors`: on a CPU a vector of
+    entries is searched at once, since entries that follow each other take mostly the same branches.
     """
 
     search: Callable[[list[Array], Array], Array]
     entry: list[jax.ShapeDtypeStruct]
     place: list[str]
+    by_vectors: bool = False
 
 
 def pool_source(s: KernelSearch, nworld: int, length: int) -> str:

@@ -40,7 +40,10 @@ def uniform_results(
     if op.name == "cond":
         branches = [uniform_outputs(flatten(b, platform), operands[1:], platform) for b in op.params["branches"]]
         return [operands[0] and all(own) for own in zip(*branches, strict=True)]
-    return [all(operands)] * len(op.outputs)
+    if op.name == "by_value":
+        own = uniform_outputs(flatten(op.params["jaxpr"], platform), operands, platform)
+        return [operands[0] and known for known in own]
+    return [op.name == "any_of_vector" or all(operands)] * len(op.outputs)
 
 
 def carried_by_while(

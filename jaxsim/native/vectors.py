@@ -42,6 +42,42 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
 
     Raises UnsupportedPrimitive.
     """
+    text, parts, nbytes = of_vector(flat, has_worlds)
+    outputs = [v for v in flat.outputs if isinstance(v, Var)]
+    passed = [f"({c_type(v.dtype)}*)argument(frame, {i})->data" for i, v in enumerate(flat.inputs)]
+    passed += [f"({c_type(v.dtype)}*)result(frame, {i})->data" for i, v in enumerate(outputs)]
+    return (
+        f"""{text}
+static void vectors(long long first, long long last, const void* data) {{
+{memory(nbytes)}
+XLA_FFI_CallFrame* frame = (XLA_FFI_CallFrame*)data;
+const long long count = result(frame, 0)->dims[0];
+for (long long v = first; v < last; ++v) {{
+const long long left = count - v * WORLDS;
+visit(memory, v * WORLDS, left < WORLDS ? left : WORLDS, {", ".join(passed)});
+}}
+}}
+extern "C" XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+if (!is_question(frame)) share(frame, (result(frame, 0)->dims[0] + WORLDS - 1) / WORLDS, 1, vectors, frame);
+return 0;
+}}
+""",
+        parts,
+    )
+
+
+def memory(nbytes: int) -> str:
+    """Return the declaration of the memory of a thread that `visit` works in."""
+    return f"alignas(64) static thread_local char memory[{max(nbytes, 64)}];"
+
+
+def of_vector(flat: Flat, has_worlds: Sequence[bool], unsized: bool = False) -> tuple[str, list[str], int]:
+    """Return C++ source of a function for a vector, C sources of functions that it calls, and the bytes of its memory.
+
+    The function is `visit(memory, first, worlds, in..., out...)`: pointers to arrays of all worlds, the first world of
+    the vector, and how many it holds. With `unsized`, slices of arguments without worlds are not clamped. Raises
+    UnsupportedPrimitive.
+    """
     made = {v for op in flat.operations for v in op.outputs}
     if sum(math.prod(v.shape) for v in made) > MOST_NUMBERS:
         raise UnsupportedPrimitive("so many numbers of a world")
@@ -50,6 +86,8 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
         _buffer(w, v, f"in{i}", given=not worlds)
         for i, (v, worlds) in enumerate(zip(flat.inputs, has_worlds, strict=True))
     ]
+    for b in inputs:
+        b.unsized = unsized and b.uniform
     outputs = [v for v in flat.outputs if isinstance(v, Var)]
     results = [_buffer(w, v, f"out{i}") for i, v in enumerate(outputs)]
     args = [w.stored(b, v.shape) for b, v in zip(inputs, flat.inputs, strict=True)]
@@ -67,7 +105,8 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
                 w.fill(b, x, v.shape)
             hand_out(b)
     parts = [part for program in w.externals.values() for part in program.parts]
-    return _text(w, flat, outputs, has_worlds), [*parts, *(_exported(n, p.world) for n, p in w.externals.items())]
+    text, nbytes = _text(w, flat, outputs, has_worlds)
+    return text, [*parts, *(_exported(n, p.world) for n, p in w.externals.items())], nbytes
 
 
 def _exported(name: str, world: str) -> str:
@@ -82,7 +121,7 @@ def _buffer(w: Writer, v: Var, name: str, given: bool = False) -> Buffer:
     return found
 
 
-def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bool]) -> str:
+def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bool]) -> tuple[str, int]:
     placed, nbytes = places([b for b in w.buffers if not b.given], native.vector_bytes())
     if nbytes > MOST_BYTES:
         raise UnsupportedPrimitive("so many numbers of a world at once")
@@ -91,17 +130,14 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
     n, apart = len(flat.inputs), [not worlds for worlds in has_worlds]
     names = [f"in{i}" if apart[i] else f"from{i}" for i in range(n)] + [f"to{i}" for i in range(len(outputs))]
     pointers = [f"{'const ' * (k < n)}{kind}* {name}" for k, (kind, name) in enumerate(zip(kinds, names, strict=True))]
-    passed = [f"({kinds[i]}*)argument(frame, {i})->data" for i in range(n)]
-    passed += [f"({kinds[n + i]}*)result(frame, {i})->data" for i in range(len(outputs))]
     body = [f"{_vector(b)}* {b.name} = ({_vector(b)}*)(memory + {at});" for b, at in placed.items()]
     body += [
         f"pack(in{i}, from{i} + first * {sizes[i]}, {sizes[i]}, worlds);" for i in range(n) if not apart[i] and sizes[i]
     ]
     body += w.lines
     here, real, newline = Path(__file__).parent, real_type(flat, outputs), "\n"
-    signature = ", ".join(pointers)
     # `visit` is not inlined: otherwise the compiler computes the address of the thread's memory again for each array
-    return f"""{native.PREAMBLE}#define REAL {c_type(real)}
+    function = f"""{native.PREAMBLE}#define REAL {c_type(real)}
 #define REAL_BITS {8 * real.itemsize}
 #define VECTOR_BYTES {native.vector_bytes()}
 #define T F
@@ -112,24 +148,12 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
 {PREAMBLE}
 {native.WORKERS}{text(here, "lane.h")}{text(here, "systems.h")}
 {newline.join(w.tables)}
-static __attribute__((noinline, noipa)) void visit(char* memory, long long first, int worlds, {signature}) {{
+static __attribute__((noinline, noipa)) void visit(char* memory, long long first, int worlds, {", ".join(pointers)}) {{
 const int lane = 0;
 {newline.join(body)}
 }}
-static void vectors(long long first, long long last, const void* data) {{
-alignas(64) static thread_local char memory[{max(nbytes, 64)}];
-XLA_FFI_CallFrame* frame = (XLA_FFI_CallFrame*)data;
-const long long count = result(frame, 0)->dims[0];
-for (long long v = first; v < last; ++v) {{
-const long long left = count - v * WORLDS;
-visit(memory, v * WORLDS, left < WORLDS ? left : WORLDS, {", ".join(passed)});
-}}
-}}
-extern "C" XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (!is_question(frame)) share(frame, (result(frame, 0)->dims[0] + WORLDS - 1) / WORLDS, 1, vectors, frame);
-return 0;
-}}
 """
+    return function, nbytes
 
 
 def _vector(b: Buffer) -> str:

@@ -106,6 +106,12 @@ static inline bool any(I test) {
   return found;
 }
 #define ANY(...) any(__VA_ARGS__)
+/* the number of the first entry where the test holds; there is one */
+static inline int first_of_these(I test, I x) {
+  int w = 0;
+  while (!test[w]) ++w;
+  return (int)x[w];
+}
 
 /* A number joined with one in memory, in worlds where the test holds. */
 #define JOINED(name, type, better) \

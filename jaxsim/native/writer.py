@@ -581,7 +581,7 @@ def with_reads(op: Operation, x: Value, operands: Sequence[Value]) -> Value:
         same = [y for y in operands if y.shape == x.shape]
         shifted = frozenset().union(*(y.reads - (y.aligned if y in same else frozenset()) for y in operands))
         aligned = frozenset().union(*(y.aligned for y in same)) - shifted
-    return replace(x, reads=reads, aligned=aligned, uniform=all(y.uniform for y in operands))
+    return replace(x, reads=reads, aligned=aligned, uniform=x.uniform or all(y.uniform for y in operands))
 
 
 def result_buffer(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None = None) -> Buffer:

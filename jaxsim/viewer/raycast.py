@@ -21,10 +21,11 @@ from jaxsim.math.arrays import inner
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
 from jaxsim.viewer import scene_layout as layout
+from jaxsim.viewer.outlines import face, find_edge, moved, shift
 from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, tree_of
 from jaxsim.viewer.shading import LAYERS, Ray, Seen, View, lit, paint, see, surface_at
+from jaxsim.viewer.trace import Hit
 
-RAYS = 512  # that a thread of a CPU casts before it takes more
 FREE_DISTANCE = 1.5  # of the free camera, in extents
 
 
@@ -97,6 +98,8 @@ def render(
     shadows: bool = True,
     lookat: Array | None = None,
     draw: Array | bool = True,
+    samples: int = 1,
+    edges: bool = False,
 ) -> Image:
     """Picture of one camera in one world, at the poses in `d`; map over worlds with `jax.vmap`.
 
@@ -108,11 +111,14 @@ def render(
         shadows: whether to draw shadows of the lights that cast them.
         lookat: point at which the free camera looks; by default the centre of the model.
         draw: if false, the picture shows only the background.
+        samples: rays along each side of a pixel; colours and depths are means, the segmentation is that of one ray.
+        edges: whether derivatives include what moving edges of objects show and hide (`viewer.outlines`).
 
-    Depth and colours are differentiable in poses, sizes, materials, lights and the camera, except at outlines. Under
-    jit, unused parts of the image are not computed. Raises KeyError for an unknown camera.
+    Depth and colours are differentiable in poses, sizes, materials, lights and the camera: inside of surfaces, and with
+    `edges` as means over pixels, where edges of shadows and of transparent objects do not move. Under jit, unused parts
+    of the image are not computed. Raises KeyError for an unknown camera.
     """
-    return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw)[0]
+    return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw, samples, edges)[0]
 
 
 def render_many(
@@ -125,6 +131,8 @@ def render_many(
     shadows: bool = True,
     lookat: Array | None = None,
     draw: Array | bool = True,
+    samples: int = 1,
+    edges: bool = False,
 ) -> list[Image]:
     """Pictures of several cameras in one world, of one scene; arguments as in `render`."""
     ids = [camera_id(m, camera) for camera in cameras]
@@ -132,10 +140,20 @@ def render_many(
     images = []
     for cam in ids:
         w, h = m.cam_resolution[cam] if cam >= 0 else (640, 480)
-        w, h = int(width or w), int(height or h)
+        w, h = samples * int(width or w), samples * int(height or h)
         eye = free_camera(m, w, h, lookat) if cam < 0 else model_camera(m, d, cam, w, h)
-        images.append(_picture(m, scene, eye, w, h, shadows, draw))
+        images.append(_fewer(_picture(m, scene, eye, w, h, shadows, draw, edges), samples))
     return images
+
+
+def _fewer(image: Image, samples: int) -> Image:
+    """The picture whose pixels have `samples` rays along each side."""
+    if samples == 1:
+        return image
+    height, width = (n // samples for n in image.depth.shape)
+    means = (x.reshape(height, samples, width, samples, -1).mean((1, 3)) for x in image[:2])
+    rgb, depth = means
+    return Image(rgb, depth[..., 0], image.segmentation[samples // 2 :: samples, samples // 2 :: samples])
 
 
 def render_batch(m: Model, d: Data, camera: int | str | None = 0, **options: Any) -> Image:
@@ -143,44 +161,43 @@ def render_batch(m: Model, d: Data, camera: int | str | None = 0, **options: Any
     return jax.vmap(lambda d: render(m, d, camera, **options))(d)
 
 
-def _picture(m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: bool, draw: Array | bool) -> Image:
+def _picture(
+    m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: bool, draw: Array | bool, edges: bool
+) -> Image:
     view, rays = _view(m, s, eye)
-    count = len(rays.way)
     if not len(s.kind):  # nothing but the sky
         s = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
-    chunk = min(RAYS, count)
-    rows = -(-count // chunk)
-    pad = lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (rows * chunk - count, 3))]).reshape(rows, chunk, 3)  # noqa: E731
-    rays = jax.tree.map(pad, rays)
-    amount = jnp.where(draw, chunk, 0).astype(jnp.int32)
-    each = lambda f: partial(_for_rays, f, amount)  # noqa: E731
-    seen = jax.vmap(each(see), (None, None, 0))(s, view, rays)
-    unlit = jnp.ones((rows, chunk, len(s.lights.spot)), s.pos.dtype)
-    reached = jax.vmap(each(lit), (None, None, 0, 0))(s, view, rays, seen) if shadows and _has_shadows(m) else unlit
-    sky = next(iter(layout.sky(m)), -1)
-    rgb = _with_derivatives(
-        partial(_paint, sky=sky), partial(_paint_natively, sky=sky, count=amount), s, view, rays, seen, reached
-    )
-    depth = _with_derivatives(
-        _depth,
-        lambda s, v, r, seen: jnp.where(
-            seen.object[..., 0] >= 0, v.near + seen.dist[..., 0] * inner(r.way, v.axis), v.far
-        ),
-        s,
-        view,
-        rays,
-        seen,
-    )
+    amount = jnp.where(draw, width * height, 0).astype(jnp.int32)
+    of_ray = partial(paint, sky=next(iter(layout.sky(m)), -1))
+    has_shadows = shadows and bool((m.light_active & m.light_castshadow).any())
+
+    def lights_of(count: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+        unlit = jnp.ones((len(rays.way), len(s.lights.spot)), s.pos.dtype)
+        return _for_rays(lit, count, s, view, rays, seen) if has_shadows else unlit
+
+    def colours(count: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+        return _for_rays(of_ray, count, s, view, rays, seen, lights_of(count, s, view, rays, seen))
+
+    def depths(_: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+        return _known_depth(s, view, rays, seen)
+
+    def smooth_rgb(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array) -> Array:
+        inside = jax.vmap(of_ray, (None, None, 0, 0, 0))(s, view, rays, seen, reached)
+        return inside + _outlines(s, view, rays, seen, width, colours) if edges else inside
+
+    def smooth_depth(s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+        inside = jax.vmap(_depth, (None, None, 0, 0))(s, view, rays, seen)
+        return inside + _outlines(s, view, rays, seen, width, depths) if edges else inside
+
+    seen = _for_rays(see, amount, s, view, rays)
+    reached = lights_of(amount, s, view, rays, seen)
+    rgb = _with_derivatives(smooth_rgb, partial(_for_rays, of_ray, amount), s, view, rays, seen, reached)
+    depth = _with_derivatives(smooth_depth, _known_depth, s, view, rays, seen)
     o = layout.objects(m)
-    nearest = jnp.where(seen.object[..., 1] >= 0, seen.object[..., 1], seen.object[..., 0])
+    nearest = jnp.where(seen.object[:, 1] >= 0, seen.object[:, 1], seen.object[:, 0])
     table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)
     segmentation = jnp.asarray(table)[nearest]
-    cut = lambda x, *k: x.reshape(rows * chunk, *k)[:count].reshape(height, width, *k)  # noqa: E731
-    return Image(cut(rgb, 3), cut(depth), cut(segmentation, 2))
-
-
-def _has_shadows(m: Model) -> bool:
-    return bool((m.light_active & m.light_castshadow).any())
+    return Image(*(x.reshape(height, width, *x.shape[1:]) for x in (rgb, depth, segmentation)))
 
 
 def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
@@ -207,31 +224,49 @@ def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
 
 def _for_rays(function: Callable, count: Array, s: Scene, view: View, rays: Ray, *more: Any) -> Any:
     """`function(scene, view, ray, ...)` of rays (n,)."""
-    return for_each(lambda shared, row, _: function(*shared, *row), (s, view), (rays, *more), count)
+    return for_each(lambda shared, row, _: function(*shared, *row), (s, view), (rays, *more), count, by_vectors=True)
 
 
-def _paint(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array, sky: int) -> Array:
-    """Colours (k, n, 3) by operations of JAX."""
-    one = partial(paint, sky=sky)
-    for _ in range(2):
-        one = jax.vmap(one, (None, None, 0, 0, 0))
-    return one(s, view, rays, seen, reached)
+def _depth(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
+    """Depth of the opaque surface of one ray, differentiable."""
+    point = jnp.stack(surface_at(s, view, ray, jnp.maximum(seen.object[0], 0), seen.triangle[0]).point)
+    return jnp.where(seen.object[0] >= 0, view.near + (point - ray.start) @ view.axis, view.far)
 
 
-def _paint_natively(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array, sky: int, count: Array) -> Array:
-    one = partial(_for_rays, partial(paint, sky=sky), count)
-    return jax.vmap(one, (None, None, 0, 0, 0))(s, view, rays, seen, reached)
+def _known_depth(_: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+    """The same of rays (n,), from the distances that were found."""
+    return jnp.where(seen.object[:, 0] >= 0, view.near + seen.dist[:, 0] * inner(rays.way, view.axis), view.far)
 
 
-def _depth(s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
-    """Depth (k, n) of the opaque surfaces."""
+def _outlines(s: Scene, view: View, rays: Ray, seen: Seen, width: int, colours: Callable) -> Array:
+    """Zeros like `colours` (n, ...) with the derivatives of the part of pixels on either side of edges.
 
-    def one(ray: Ray, seen: Seen) -> Array:
-        k = jnp.maximum(seen.object[0], 0)
-        point = jnp.stack(surface_at(s, view, ray, k, seen.triangle[0]).point)
-        return jnp.where(seen.object[0] >= 0, view.near + (point - ray.start) @ view.axis, view.far)
-
-    return jax.vmap(jax.vmap(one))(rays, seen)
+    `colours(count, scene, view, rays, seen)` are those of rays, of the first `count`.
+    """
+    shown = jax.tree.map(jax.lax.stop_gradient, (s, view))
+    first = Hit(seen.dist[:, 0], seen.object[:, 0], seen.triangle[:, 0])
+    faces = jax.vmap(face, (None, 0, 0))(s, rays, first)
+    index = np.arange(len(rays.way)).reshape(-1, width)
+    steps = (index[:, :-1], index[:, 1:], (1, 0)), (index[:-1], index[1:], (0, -1))
+    table = np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b, _ in steps])
+    step = np.concatenate([np.broadcast_to(x, (a.size, 2)) for a, _, x in steps])
+    differ = jnp.any(faces[table[:, 0]] != faces[table[:, 1]], 1)
+    count = jnp.sum(differ, dtype=jnp.int32)
+    pairs = jnp.nonzero(differ, size=len(table), fill_value=0)[0]
+    a, b = jnp.asarray(table)[pairs].T
+    step = jnp.asarray(step, rays.way.dtype)[pairs]
+    ray = Ray(rays.start[a], rays.way[a])
+    hits = (Hit(*(x[k] for x in first)) for k in (a, b))
+    edge = _for_rays(find_edge, count, *shown, jax.tree.map(jax.lax.stop_gradient, ray), step, *hits, faces[a])
+    of_sides = []
+    for along in (edge.before, edge.after):
+        mine = jax.vmap(moved, (None, 0, 0))(shown[1], ray, along[:, None] * step)
+        of_sides.append(colours(count, *shown, mine, _for_rays(see, count, *shown, mine)))
+    move = jax.vmap(shift, (None, None, 0, 0, 0))(s, view, ray, step, edge)
+    jump = jax.lax.stop_gradient(of_sides[0] - of_sides[1])
+    move = jnp.where(np.arange(len(table)) < count, move, 0).reshape(-1, *[1] * (jump.ndim - 1))
+    pixel = jnp.where(edge.before + edge.after < 1, a, b)
+    return jnp.zeros((len(rays.way), *jump.shape[1:]), jump.dtype).at[pixel].add(move * jump)
 
 
 def _with_derivatives(reference: Callable, native: Callable, *args: Any) -> Any:

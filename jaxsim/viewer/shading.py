@@ -14,6 +14,7 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import row_at
 from jaxsim.math.component import Vector
 from jaxsim.math.safe import Array
+from jaxsim.native.hints import any_of_vector, by_value
 from jaxsim.viewer.scene import Scene, Triangles
 from jaxsim.viewer.scene_layout import CAPSULE, PLANE, RIGID, SOFT, TEXEL_BITS, TEXEL_MAX
 from jaxsim.viewer.trace import PRIMITIVES, distance, search, shape_size, to_global, to_local
@@ -98,20 +99,22 @@ def see(s: Scene, view: View, ray: Ray) -> Seen:
     nothing = Seen(jnp.full(n, end), jnp.full(n, -1, jnp.int32), jnp.zeros(n, jnp.int32))
     place = np.arange(n, dtype=np.int32)
 
-    def layer(state: tuple[Array, Seen]) -> tuple[Array, Seen]:
-        i, seen = state
+    def layer(state: tuple[Array, Array, Seen]) -> tuple[Array, Array, Seen]:
+        i, more, seen = state
         last = jnp.where(i > 1, seen.dist[jnp.maximum(i - 1, 0)], 0)
         near = jnp.where(i > 1, last * (1 + 16 * jnp.finfo(last.dtype).eps), 0)
         tree = jnp.where(i > 0, len(s.box), 0).astype(jnp.int32)
-        hit = search(s, view.box, tree, p, v, near, seen.dist[0])
+        hit = search(s, view.box, tree, p, v, near, jnp.where(more, seen.dist[0], -1))
+        at = more & (place == i)
         seen = Seen(
-            jnp.where(place == i, hit.dist, seen.dist),
-            jnp.where(place == i, hit.object, seen.object),
-            jnp.where(place == i, hit.triangle, seen.triangle),
+            jnp.where(at, hit.dist, seen.dist),
+            jnp.where(at, hit.object, seen.object),
+            jnp.where(at, hit.triangle, seen.triangle),
         )
-        return jnp.where((i > 0) & (hit.object < 0), n, i + 1), seen
+        return i + 1, more & ((i == 0) | (hit.object >= 0)), seen
 
-    return lax.while_loop(lambda x: x[0] < view.layers, layer, (jnp.int32(0), nothing))[1]
+    start = jnp.int32(0), jnp.array(True), nothing
+    return lax.while_loop(lambda x: (x[0] < view.layers) & any_of_vector(x[1]), layer, start)[2]
 
 
 def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
@@ -119,18 +122,22 @@ def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
     count = len(s.lights.shadow)
     place = np.arange(count, dtype=np.int32)
 
-    def reaches(k: Array) -> Array:
-        surface = surface_at(s, view, ray, k, seen.triangle[0])
-        point, normal = surface.point, surface.normal
+    def of_object(k: Array, s: Scene, view: View, ray: Ray, triangle: Array) -> tuple[Vector, Vector]:
+        surface = surface_at(s, view, ray, k, triangle)
+        return surface.point, surface.normal
+
+    def reaches() -> Array:
+        point, normal = by_value(of_object, seen.object[0], s, view, ray, seen.triangle[0])
         start = ray_points(point, normal, 1e-4 * s.extent)
 
         def light(i: Array, out: Array) -> Array:
             way, span, within = _shadow_ray(s, view, point, i)
             facing = _dot(normal, way) > 0
-            casts = row_at(s.lights.shadow, i) & within & facing
+            casts = row_at(s.lights.shadow, i) & within & facing & (seen.object[0] >= 0)
+            end = jnp.where(casts, span, -1)
             hidden = lax.cond(
-                casts,
-                lambda: search(s, s.box, 0, start, way, jnp.zeros_like(span), span, both_sides=True).object >= 0,
+                any_of_vector(casts),
+                lambda: search(s, s.box, 0, start, way, jnp.zeros_like(span), end, both_sides=True).object >= 0,
                 lambda: jnp.array(False),
             )
             return jnp.where(place == i, jnp.where(hidden, 0, 1).astype(out.dtype), out)
@@ -138,7 +145,7 @@ def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
         return lax.fori_loop(0, count, light, jnp.ones(count, s.pos.dtype))
 
     everything = lambda: jnp.ones(count, s.pos.dtype)  # noqa: E731
-    return lax.cond(seen.object[0] >= 0, lambda: reaches(jnp.maximum(seen.object[0], 0)), everything)
+    return lax.cond(any_of_vector(seen.object[0] >= 0), reaches, everything)
 
 
 def _shadow_ray(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, Array, Array]:
@@ -435,16 +442,16 @@ def paint(s: Scene, view: View, ray: Ray, seen: Seen, reached: Array, sky: int) 
     place = np.arange(n, dtype=np.int32)
     one = jnp.ones_like(ray.way[0])
 
+    def surface(k: Array, s: Scene, view: View, ray: Ray, triangle: Array, reached: Array, clear: Array) -> Array:
+        colour, opacity = shade(s, view, ray, k, triangle, reached, clear)
+        return jnp.stack([*colour, opacity])
+
     def fill(i: Array, table: Array) -> Array:
-        k, triangle = jnp.maximum(seen.object[i], 0), seen.triangle[i]
-
-        def surface() -> Array:
-            colour, opacity = shade(s, view, ray, k, triangle, reached, i > 0)
-            return jnp.stack([*colour, opacity])
-
         there = (seen.object[i] >= 0) & ((i > 0) | solid)
-        mine = lax.cond(there, surface, lambda: jnp.zeros(4, ray.way.dtype))
-        return jnp.where(place[:, None] == i, mine, table)
+        key = jnp.where(there, seen.object[i], -1)
+        find = lambda: by_value(surface, key, s, view, ray, seen.triangle[i], reached, i > 0)  # noqa: E731
+        mine = lax.cond(any_of_vector(there), find, lambda: jnp.zeros(4, ray.way.dtype))
+        return jnp.where((place[:, None] == i) & there, mine, table)
 
     table = lax.fori_loop(0, n, fill, jnp.zeros((n, 4), ray.way.dtype))
     back = lambda: jnp.stack([*sky_colour(s, view, ray, sky), one])  # noqa: E731

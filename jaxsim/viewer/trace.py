@@ -1,4 +1,7 @@
-"""Hit of one ray in a scene: a loop over bounding-volume trees, which `native` compiles."""
+"""Hit of one ray in a scene: a loop over bounding-volume trees, which `native` compiles.
+
+The rays of a vector go through a tree together: a node is visited if any of them meets its box.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,6 +17,7 @@ from jaxsim.math import component as c
 from jaxsim.math.arrays import row_at
 from jaxsim.math.component import Vector
 from jaxsim.math.safe import Array
+from jaxsim.native.hints import any_of_vector
 from jaxsim.viewer.scene import Scene, Triangles
 from jaxsim.viewer.scene_layout import LEAF, PLANE
 
@@ -87,7 +91,7 @@ def _search_triangles(
 
     def visit(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         node, best, found = state
-        meets = _enters(row_at(of.box, base + node), p, inverse, near, best)
+        meets = any_of_vector(_enters(row_at(of.box, base + node), p, inverse, near, best))
 
         def test(state: tuple[Array, Array]) -> tuple[Array, Array]:
             best, found = state
@@ -114,7 +118,8 @@ def search(
 ) -> Hit:
     """The first surface on a ray between two distances, among the objects of a tree: `box[root:]`, as `s.box`.
 
-    With `both_sides` surfaces are also hit from behind, and the search ends at any hit.
+    With `both_sides` surfaces are also hit from behind, and the search ends at any hit. It finds nothing and costs
+    nothing if `far` is negative.
     """
     leaves = len(s.box) // 2
     inverse = _inverse(v)
@@ -151,13 +156,14 @@ def search(
 
     def visit(state: tuple[Array, Hit]) -> tuple[Array, Hit]:
         node, hit = state
-        meets = _enters(row_at(box, root + node), p, inverse, near, _tie(hit.dist))
+        enters = _enters(row_at(box, root + node), p, inverse, near, _tie(hit.dist))
+        meets = any_of_vector(enters & (hit.object < 0) if both_sides else enters)
         is_leaf = node >= leaves
         k = row_at(s.order, jnp.clip(node - leaves, 0, len(s.kind) - 1))
         hit = lax.cond(meets & is_leaf, lambda h: test(k, h), lambda h: h, hit)
         node = jnp.where(meets & ~is_leaf, 2 * node, row_at(s.next, node))
         if both_sides:
-            node = jnp.where(hit.object >= 0, 0, node)
+            node = jnp.where(any_of_vector((hit.object < 0) & (far >= 0)), node, 0)
         return node, hit
 
     start = Hit(far, jnp.int32(-1), jnp.int32(0))

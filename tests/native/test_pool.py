@@ -12,6 +12,7 @@ from jaxsim.math.arrays import row_at
 from jaxsim.native import compiler as native
 from jaxsim.native import function, pool
 from jaxsim.native import launch as kernels
+from jaxsim.native.hints import any_of_vector, by_value
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.pool import for_each
 
@@ -95,6 +96,32 @@ def test_entries_side_by_side_give_what_they_give_one_by_one(monkeypatch, no_c_c
 
 def with_a_spare_number(function, *args):
     return jnp.pad(function(*args), ((0, 0), (0, 0), (0, 1)))
+
+
+def scaled_rows(shared, row, _):
+    """Rows of a table by a key, and the first of its numbers above a threshold, which neighbours look for together."""
+    (table,), (number, key) = shared, row
+
+    def visit(state):
+        i, found = state
+        found = jnp.where((found < 0) & (row_at(table, i)[0] > number), i, found)
+        return jnp.where(any_of_vector(found < 0), i + 1, len(table)), found
+
+    place = lax.while_loop(lambda x: x[0] < len(table), visit, (jnp.int32(0), jnp.int32(-1)))[1]
+    scaled, seen = by_value(lambda k, x, t: (x * row_at(t, k), k), jnp.where(number > 0, key, -1), number, table)
+    return jnp.where(number > 0, scaled, 0), jnp.where(number > 0, seen, -1), place
+
+
+@pytest.mark.skipif(native.c_compiler() is None, reason="runs machine code of a C compiler")
+def test_vectors_of_entries_give_what_each_entry_gives():
+    rng = np.random.default_rng(0)
+    table, number = rng.normal(size=(2, 50, 3)), rng.normal(size=(2, 21))
+    keys, count = rng.integers(0, 4, (2, 21)).astype(np.int32), np.array([19, 3], np.int32)
+    each = lambda *x: for_each(scaled_rows, x[:1], x[1:3], x[3])  # noqa: E731
+    both = lambda *x: for_each(scaled_rows, x[:1], x[1:3], x[3], by_vectors=True)  # noqa: E731
+    alone, together = (jax.jit(jax.vmap(f))(table, number, keys, count) for f in (each, both))
+    jax.tree.map(np.testing.assert_array_equal, together, alone)
+    assert (np.asarray(alone[2])[0] > 0).any() and not alone[0][1, 3:].any()
 
 
 def test_results_may_be_constants():

@@ -8,7 +8,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import ObjType
-from jaxsim.viewer.raycast import RAYS, render, render_batch
+from jaxsim.native.pool_native import ENTRIES_OF_PART
+from jaxsim.viewer.raycast import render, render_batch
 
 XML = """
 <mujoco>
@@ -109,8 +110,8 @@ def test_the_depth_is_differentiable_in_the_pose_of_a_body():
 def test_images_of_a_batch_and_their_derivatives_are_those_of_each_world():
     m = jaxsim.load_model(XML)
     d = jaxsim.make_data(m)
-    width, height = 40, 30  # more pixels than a CPU casts together, and no multiple of that
-    assert width * height > RAYS and width * height % RAYS
+    width, height = 41, 31  # more pixels than a thread takes, and no multiple of that or of a vector's length
+    assert width * height > ENTRIES_OF_PART and width * height % 2
 
     def image(z, radius):
         moved = jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d.replace(qpos=d.qpos.at[2].set(z)))))
