@@ -4,7 +4,6 @@ The searches have no derivatives. Each leaves a record of where it ended: witnes
 them. Derivatives follow from the equations that the results solve (`sensitivity`, `portal_jvp`), at these records.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from jaxsim.engine.collision.convex.sensitivity import (
     WitnessPoints,
     solved_witness,
     surface_feature,
-    witness_jvp,
+    witness,
 )
 from jaxsim.engine.collision.convex.support import (
     FACETED_TYPES,
@@ -43,6 +42,7 @@ from jaxsim.engine.collision.convex.surface_normal import surface_normal
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, make_frame, unit
 from jaxsim.math.arrays import gather, inner, matvec, row_at
 from jaxsim.math.component import Vector, split
+from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
@@ -246,20 +246,8 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
 
         return jax.vmap(again)(a, b, bound, records)
 
-    return found, jax.jvp(differentiable, (tables, *_once((a, b)), bound), tangents[:4])[1]
-
-
-@jax.custom_jvp
-def _once(shapes: tuple[ConvexShape, ConvexShape]) -> tuple[ConvexShape, ConvexShape]:
-    """The shapes, with a warning where a derivative of a contact is differentiated again."""
-    return shapes
-
-
-@_once.defjvp
-def _once_jvp(primals: tuple, tangents: tuple) -> tuple:
-    text = "second derivatives do not see how contacts of convex shapes move: take differences of first ones"
-    warnings.warn(text, stacklevel=2)
-    return primals[0], tangents[0]
+    again, tangent = jax.jvp(differentiable, (tables, a, b, bound), tangents[:4])
+    return with_derivatives_of(again, found), tangent
 
 
 def _searches(settings: SearchSettings, tables: SearchTables, active: Array) -> tuple[Callable, Callable]:
@@ -293,8 +281,7 @@ def _distance_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape) -> DeepestPoint:
         return jax.vmap(partial(deepest_point, settings, tables))(records, a, b, a, b)
 
-    tables, a, b, _ = primals
-    return DeepestPoint(*records[:5]), jax.jvp(differentiable, (tables, *_once((a, b))), tangents[:3])[1]
+    return jax.jvp(differentiable, primals[:3], tangents[:3])
 
 
 def _for_each_distance(
@@ -429,19 +416,15 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
     return jnp.stack(kept)
 
 
-@jax.custom_jvp
 def _of_witness(a: ConvexShape, b: ConvexShape, record: Witness) -> DeepestPoint:
-    """The numbers of a record; `a.corner` and `b.corner` (3, 3) are its vertices. See `sensitivity` for derivatives."""
-    return DeepestPoint(*record[:5])
-
-
-@_of_witness.defjvp
-def _of_witness_jvp(primals: tuple, tangents: tuple) -> tuple[DeepestPoint, DeepestPoint]:
-    a, b, record = primals
-    tangent = witness_jvp(a, b, tangents[0], tangents[1], record.solved)
-    tangent = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in tangent])
-    hit = np.zeros(record.hit.shape, jax.dtypes.float0)
-    return DeepestPoint(*record[:5]), DeepestPoint(hit, tangent.dist, tangent.x1, tangent.x2, tangent.normal)
+    """The numbers of a record; if it is solved, with derivatives. `a.corner` and `b.corner` (3, 3) are its vertices."""
+    if record.solved is None:
+        return DeepestPoint(*record[:5])
+    z, known = witness(False, a, b, record.solved), _is_known(record)
+    found = WitnessPoints(record.x1, record.x2, record.normal, record.dist)
+    twin = WitnessPoints(*[jnp.where(known, x, y) for x, y in zip((z[:3], z[3:6], z[6:9], z[9]), found, strict=True)])
+    found = with_derivatives_of(twin, found)
+    return DeepestPoint(record.hit, found.dist, found.x1, found.x2, found.normal)
 
 
 def _is_known(record: Witness) -> Array:
@@ -454,11 +437,11 @@ def solved(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: Co
     if settings.use_mpr:
         return record
     a, b = (touched(tables.hulls, s, record.points.index[:, i]) for i, s in enumerate((a, b)))
-    witness = WitnessPoints(record.x1, record.x2, contact_normal(a, b, record), record.dist)
-    witness = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in witness])
-    feature1 = surface_feature(a, record.points.a, record.weight, witness.x1, witness.normal)
-    feature2 = surface_feature(b, record.points.b, record.weight, witness.x2, -witness.normal)
-    return record._replace(solved=solved_witness(a, b, feature1, feature2, witness))
+    start = WitnessPoints(record.x1, record.x2, contact_normal(a, b, record), record.dist)
+    start = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in start])
+    feature1 = surface_feature(a, record.points.a, record.weight, start.x1, start.normal)
+    feature2 = surface_feature(b, record.points.b, record.weight, start.x2, -start.normal)
+    return record._replace(solved=solved_witness(a, b, feature1, feature2, start))
 
 
 def contact_normal(a: ConvexShape, b: ConvexShape, found: Witness) -> Array:
