@@ -42,7 +42,7 @@ def jvp_at(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
 
 @jax.custom_jvp
 def with_derivatives_of(twin: Any, value: Any) -> Any:
-    """The PyTree `value`, a constant, with the derivatives of `twin` (of any order): other formulas for these numbers."""
+    """The constant PyTree `value` with the derivatives of `twin`, of any order: other formulas for the same numbers."""
     return value
 
 
