@@ -4,6 +4,7 @@ The searches have no derivatives. Each leaves a record of where it ended: witnes
 them. Derivatives follow from the equations that the results solve (`sensitivity`, `portal_jvp`), at these records.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -246,8 +247,22 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
 
         return jax.vmap(again)(a, b, bound, records)
 
-    again, tangent = jax.jvp(differentiable, (tables, a, b, bound), tangents[:4])
+    again, tangent = jax.jvp(differentiable, (tables, *_once(settings, (a, b)), bound), tangents[:4])
     return with_derivatives_of(again, found), tangent
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _once(settings: SearchSettings, shapes: tuple[ConvexShape, ConvexShape]) -> tuple[ConvexShape, ConvexShape]:
+    """The shapes, with a warning where a derivative of a contact by MPR of curved shapes is differentiated again."""
+    return shapes
+
+
+@_once.defjvp
+def _once_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> tuple:
+    if settings.use_mpr and not set(settings.types) <= set(POLYHEDRON_TYPES):
+        text = "second derivatives of contacts of curved shapes by MPR are not right: use the flag nativeccd"
+        warnings.warn(text, stacklevel=2)
+    return _once(settings, *primals), tangents[0]
 
 
 def _searches(settings: SearchSettings, tables: SearchTables, active: Array) -> tuple[Callable, Callable]:

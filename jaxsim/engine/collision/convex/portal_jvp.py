@@ -7,7 +7,6 @@ of the portal's points move with that normal. The portal's points are such of a 
 so second derivatives are right between polyhedra alone.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -67,7 +66,6 @@ def mpr_contact_jvp(
         polyhedra = (
             (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
         )
-        a, b = _once((a, b))
         solved = _ray_exit(a, b, portal)
 
         def ray_exit(a: ConvexShape, b: ConvexShape) -> WitnessPoints:
@@ -85,19 +83,6 @@ def mpr_contact_jvp(
         normal = jnp.where(jnp.all(nearest_weights(portal.points.w) != 0), z_dot.normal, normal_rate)
         out = [jnp.where(polyhedra, x, y) for x, y in zip(out, (depth, pos, normal), strict=True)]
     return MprContact(np.zeros(found.hit.shape, jax.dtypes.float0), *[jnp.where(found.hit, x, 0) for x in out])
-
-
-@jax.custom_jvp
-def _once(shapes: tuple[ConvexShape, ConvexShape]) -> tuple[ConvexShape, ConvexShape]:
-    """The shapes, with a warning where a derivative of a contact is differentiated again."""
-    return shapes
-
-
-@_once.defjvp
-def _once_jvp(primals: tuple, tangents: tuple) -> tuple:
-    text = "second derivatives of contacts of curved shapes by MPR are not right: use the default search (`nativeccd`)"
-    warnings.warn(text, stacklevel=2)
-    return _once(*primals), tangents[0]
 
 
 def _carried_contact(portal: Portal, a0: ConvexShape, b0: ConvexShape, a: ConvexShape, b: ConvexShape) -> tuple:
