@@ -243,7 +243,7 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
                 assert tables.facets is not None
                 return manifold_again(tables.facets, tables.hulls, a, b, records[1], gap), records[1]
 
-            return contacts_of_pair(settings, tables, a, b, bound, find, touch, computed_anyway)[0]
+            return contacts_of_pair(settings, tables, a, b, bound, find, touch, computed_anyway, _first_then_others)[0]
 
         return jax.vmap(again)(a, b, bound, records)
 
@@ -318,12 +318,13 @@ def contacts_of_pair(
     find: Callable,
     touch: Callable,
     when: Callable = when,
+    visit: Callable = lambda body, start, xs: lax.scan(body, start, xs)[1],
 ) -> tuple[Contacts, Any]:
     """Contacts of one pair in k slots, and the records of the k searches and of the manifold.
 
     `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`; `when`
-    omits what is not needed. With `multiccd`, pairs without a manifold are searched again with the geoms tilted about
-    the tangents of the first contact, as mjc_Convex does.
+    omits what is not needed; `visit` makes the searches. With `multiccd`, pairs without a manifold are searched again
+    with the geoms tilted about the tangents of the first contact, as mjc_Convex does.
     """
     faceted = is_type(a.type, FACETED_TYPES) & is_type(b.type, FACETED_TYPES)
     is_multi = ~is_type(a.type, SINGLE_CONTACT_TYPES) & ~is_type(b.type, SINGLE_CONTACT_TYPES)
@@ -351,7 +352,7 @@ def contacts_of_pair(
         return first, (found, pos, record)
 
     start = jnp.array(False), jnp.zeros_like(a.pos), jnp.eye(3, dtype=a.pos.dtype)
-    _, (found, pos, records) = lax.scan(tilted, start, jnp.arange(len(tilts), dtype=jnp.int32))
+    found, pos, records = visit(tilted, start, jnp.arange(len(tilts), dtype=jnp.int32))
     hit = found.hit
     if settings.multiccd:
         hit &= _distinct(pos, hit, DISTINCT_TOLERANCE * bound)
@@ -373,6 +374,19 @@ def contacts_of_pair(
         jnp.where(ok, touching.normal, contacts.normal),
     )
     return contacts, (records, manifold_record)
+
+
+def _first_then_others(body: Callable, start: Any, index: Array) -> Any:
+    """Results of `body`, as `lax.scan` stacks them, where only the first changes the carry: the others are a batch.
+
+    Derivatives of derivatives need it: of a loop in reverse mode JAX drops rules of `custom_jvp` (jax 0.10.2).
+    """
+    first, result = body(start, index[0])
+    one = jax.tree.map(lambda x: x[None], result)
+    if len(index) == 1:
+        return one
+    others = jax.vmap(lambda i: body(first, i)[1])(index[1:])
+    return jax.tree.map(lambda x, y: jnp.concatenate([x, y]), one, others)
 
 
 def search(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array) -> Any:
