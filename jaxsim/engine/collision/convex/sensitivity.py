@@ -246,7 +246,7 @@ def _inverse(ray: bool, a: ConvexShape, b: ConvexShape, solved: SolvedWitness, z
 @_inverse.defjvp
 def _inverse_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     a, b, solved, z = primals
-    inverse, still = _inverse(ray, *primals), jnp.zeros(6, z.dtype)
+    inverse, still = _inverse(ray, a, b, solved, z), jnp.zeros(6, z.dtype)
     shapes, numbers, numbers_dot = _numbers(a, b, tangents[:2])
 
     def jacobian(x: tuple, z: Array) -> Array:

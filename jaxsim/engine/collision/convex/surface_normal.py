@@ -75,9 +75,10 @@ def _multiplier_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     def constraint(size: Array, p: Array, multiplier: Array) -> Array:
         return jnp.sum((p * size * safe.divide(1.0, size * size + multiplier)) ** 2)
 
-    out, (size, p, _) = _multiplier(*primals), primals
+    size, p, multiplier = primals
+    out = _multiplier(size, p, multiplier)
     by_multiplier = jax.grad(constraint, argnums=2)(size, p, out)
-    _, moved = jax.jvp(lambda *x: constraint(*x, out), (size, p), tangents[:2])
+    _, moved = jax.jvp(lambda size, p: constraint(size, p, out), (size, p), tangents[:2])
     return out, -safe.divide(moved, by_multiplier)
 
 
