@@ -250,7 +250,8 @@ def _inverse_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Arr
     shapes, numbers, numbers_dot = _numbers(a, b, tangents[:2])
 
     def jacobian(x: tuple, z: Array) -> Array:
-        equations = partial(_residual, *shapes(x), solved.feature1, solved.feature2, z, ray=ray)
+        one, two = shapes(x)
+        equations = partial(_residual, one, two, solved.feature1, solved.feature2, z, ray=ray)
         return jax.jacfwd(equations)(still)
 
     _, jacobian_dot = jax.jvp(jacobian, (numbers, z), (numbers_dot, tangents[3]))
