@@ -234,7 +234,7 @@ def _witness_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Arr
     equations = partial(_residual, feature1=solved.feature1, feature2=solved.feature2, z=z, y=still, ray=ray)
     _, residual_dot = jax.jvp(lambda x: equations(*shapes(x)), (numbers,), (numbers_dot,))
     y_dot = -matvec(inverse, residual_dot)
-    return z, jax.jvp(lambda x, y: _moved(*shapes(x), z, y, ray), (numbers, still), (numbers_dot, y_dot))[1]
+    return z, jax.jvp(lambda x, y: _moved(*shapes(x), z=z, y=y, ray=ray), (numbers, still), (numbers_dot, y_dot))[1]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
