@@ -25,7 +25,7 @@ from jaxsim.engine.collision.convex.sensitivity import (
     WitnessPoints,
     solved_witness,
     surface_feature,
-    witness_jvp,
+    witness,
 )
 from jaxsim.engine.collision.convex.support import (
     FACETED_TYPES,
@@ -43,6 +43,7 @@ from jaxsim.engine.collision.convex.surface_normal import surface_normal
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, make_frame, unit
 from jaxsim.math.arrays import gather, inner, matvec, row_at
 from jaxsim.math.component import Vector, split
+from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
@@ -242,24 +243,26 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
                 assert tables.facets is not None
                 return manifold_again(tables.facets, tables.hulls, a, b, records[1], gap), records[1]
 
-            return contacts_of_pair(settings, tables, a, b, bound, find, touch, computed_anyway)[0]
+            return contacts_of_pair(settings, tables, a, b, bound, find, touch, computed_anyway, _first_then_others)[0]
 
         return jax.vmap(again)(a, b, bound, records)
 
-    return found, jax.jvp(differentiable, (tables, *_once((a, b)), bound), tangents[:4])[1]
+    again, tangent = jax.jvp(differentiable, (tables, *_once(settings, (a, b)), bound), tangents[:4])
+    return with_derivatives_of(again, found), tangent
 
 
-@jax.custom_jvp
-def _once(shapes: tuple[ConvexShape, ConvexShape]) -> tuple[ConvexShape, ConvexShape]:
-    """The shapes, with a warning where a derivative of a contact is differentiated again."""
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _once(settings: SearchSettings, shapes: tuple[ConvexShape, ConvexShape]) -> tuple[ConvexShape, ConvexShape]:
+    """The shapes, with a warning where a derivative of a contact by MPR of curved shapes is differentiated again."""
     return shapes
 
 
 @_once.defjvp
-def _once_jvp(primals: tuple, tangents: tuple) -> tuple:
-    text = "second derivatives do not see how contacts of convex shapes move: take differences of first ones"
-    warnings.warn(text, stacklevel=2)
-    return primals[0], tangents[0]
+def _once_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> tuple:
+    if settings.use_mpr and not set(settings.types) <= set(POLYHEDRON_TYPES):
+        text = "second derivatives of contacts of curved shapes by MPR are not right: use the flag nativeccd"
+        warnings.warn(text, stacklevel=2)
+    return _once(settings, *primals), tangents[0]
 
 
 def _searches(settings: SearchSettings, tables: SearchTables, active: Array) -> tuple[Callable, Callable]:
@@ -293,8 +296,7 @@ def _distance_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape) -> DeepestPoint:
         return jax.vmap(partial(deepest_point, settings, tables))(records, a, b, a, b)
 
-    tables, a, b, _ = primals
-    return DeepestPoint(*records[:5]), jax.jvp(differentiable, (tables, *_once((a, b))), tangents[:3])[1]
+    return jax.jvp(differentiable, primals[:3], tangents[:3])
 
 
 def _for_each_distance(
@@ -316,12 +318,13 @@ def contacts_of_pair(
     find: Callable,
     touch: Callable,
     when: Callable = when,
+    visit: Callable = lambda body, start, xs: lax.scan(body, start, xs)[1],
 ) -> tuple[Contacts, Any]:
     """Contacts of one pair in k slots, and the records of the k searches and of the manifold.
 
     `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`; `when`
-    omits what is not needed. With `multiccd`, pairs without a manifold are searched again with the geoms tilted about
-    the tangents of the first contact, as mjc_Convex does.
+    omits what is not needed; `visit` makes the searches. With `multiccd`, pairs without a manifold are searched again
+    with the geoms tilted about the tangents of the first contact, as mjc_Convex does.
     """
     faceted = is_type(a.type, FACETED_TYPES) & is_type(b.type, FACETED_TYPES)
     is_multi = ~is_type(a.type, SINGLE_CONTACT_TYPES) & ~is_type(b.type, SINGLE_CONTACT_TYPES)
@@ -349,7 +352,7 @@ def contacts_of_pair(
         return first, (found, pos, record)
 
     start = jnp.array(False), jnp.zeros_like(a.pos), jnp.eye(3, dtype=a.pos.dtype)
-    _, (found, pos, records) = lax.scan(tilted, start, jnp.arange(len(tilts), dtype=jnp.int32))
+    found, pos, records = visit(tilted, start, jnp.arange(len(tilts), dtype=jnp.int32))
     hit = found.hit
     if settings.multiccd:
         hit &= _distinct(pos, hit, DISTINCT_TOLERANCE * bound)
@@ -371,6 +374,19 @@ def contacts_of_pair(
         jnp.where(ok, touching.normal, contacts.normal),
     )
     return contacts, (records, manifold_record)
+
+
+def _first_then_others(body: Callable, start: Any, index: Array) -> Any:
+    """Results of `body`, as `lax.scan` stacks them, where only the first changes the carry: the others are a batch.
+
+    Derivatives of derivatives need it: of a loop in reverse mode JAX drops rules of `custom_jvp` (jax 0.10.2).
+    """
+    first, result = body(start, index[0])
+    one = jax.tree.map(lambda x: x[None], result)
+    if len(index) == 1:
+        return one
+    others = jax.vmap(lambda i: body(first, i)[1])(index[1:])
+    return jax.tree.map(lambda x, y: jnp.concatenate([x, y]), one, others)
 
 
 def search(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array) -> Any:
@@ -429,19 +445,15 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
     return jnp.stack(kept)
 
 
-@jax.custom_jvp
 def _of_witness(a: ConvexShape, b: ConvexShape, record: Witness) -> DeepestPoint:
-    """The numbers of a record; `a.corner` and `b.corner` (3, 3) are its vertices. See `sensitivity` for derivatives."""
-    return DeepestPoint(*record[:5])
-
-
-@_of_witness.defjvp
-def _of_witness_jvp(primals: tuple, tangents: tuple) -> tuple[DeepestPoint, DeepestPoint]:
-    a, b, record = primals
-    tangent = witness_jvp(a, b, tangents[0], tangents[1], record.solved)
-    tangent = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in tangent])
-    hit = np.zeros(record.hit.shape, jax.dtypes.float0)
-    return DeepestPoint(*record[:5]), DeepestPoint(hit, tangent.dist, tangent.x1, tangent.x2, tangent.normal)
+    """The numbers of a record; if it is solved, with derivatives. `a.corner` and `b.corner` (3, 3) are its vertices."""
+    if record.solved is None:
+        return DeepestPoint(*record[:5])
+    z, known = witness(False, a, b, record.solved), _is_known(record)
+    found = WitnessPoints(record.x1, record.x2, record.normal, record.dist)
+    twin = WitnessPoints(*[jnp.where(known, x, y) for x, y in zip((z[:3], z[3:6], z[6:9], z[9]), found, strict=True)])
+    found = with_derivatives_of(twin, found)
+    return DeepestPoint(record.hit, found.dist, found.x1, found.x2, found.normal)
 
 
 def _is_known(record: Witness) -> Array:
@@ -454,11 +466,11 @@ def solved(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: Co
     if settings.use_mpr:
         return record
     a, b = (touched(tables.hulls, s, record.points.index[:, i]) for i, s in enumerate((a, b)))
-    witness = WitnessPoints(record.x1, record.x2, contact_normal(a, b, record), record.dist)
-    witness = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in witness])
-    feature1 = surface_feature(a, record.points.a, record.weight, witness.x1, witness.normal)
-    feature2 = surface_feature(b, record.points.b, record.weight, witness.x2, -witness.normal)
-    return record._replace(solved=solved_witness(a, b, feature1, feature2, witness))
+    start = WitnessPoints(record.x1, record.x2, contact_normal(a, b, record), record.dist)
+    start = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in start])
+    feature1 = surface_feature(a, record.points.a, record.weight, start.x1, start.normal)
+    feature2 = surface_feature(b, record.points.b, record.weight, start.x2, -start.normal)
+    return record._replace(solved=solved_witness(a, b, feature1, feature2, start))
 
 
 def contact_normal(a: ConvexShape, b: ConvexShape, found: Witness) -> Array:

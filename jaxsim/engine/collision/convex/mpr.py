@@ -59,7 +59,7 @@ def mpr_contact(types: tuple[int, ...], a: ConvexShape, b: ConvexShape, portal: 
 @mpr_contact.defjvp
 def _mpr_jvp(types: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple[MprContact, MprContact]:
     a, b, portal = primals
-    found = portal_contact(a, b, portal)
+    found = mpr_contact(types, a, b, portal)
     return found, mpr_contact_jvp(types, a, b, tangents[0], tangents[1], portal, found)
 
 

@@ -3,7 +3,8 @@
 Between polyhedra the portal's points are vertices: they move with their shapes, and the formulas of the contact are
 differentiated. If a shape is curved, the point where the ray leaves the Minkowski difference solves ten equations (see
 `sensitivity`). Their implicit derivative gives the position and the normal of the portal's plane, and the round parts
-of the portal's points move with that normal.
+of the portal's points move with that normal. The portal's points are such of a surface within the search's tolerance,
+so second derivatives are right between polyhedra alone.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from jaxsim.engine.collision.convex.sensitivity import (
     round_part_support,
     solved_witness,
     surface_feature,
-    witness_jvp,
+    witness,
 )
 from jaxsim.engine.collision.convex.support import POLYHEDRON_TYPES, ConvexShape, centre, is_type
 from jaxsim.engine.collision.shapes import unit
@@ -66,9 +67,12 @@ def mpr_contact_jvp(
             (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
         )
         solved = _ray_exit(a, b, portal)
-        z_dot = witness_jvp(a, b, a_dot, b_dot, solved, ray=True)
-        z = solved.z
-        z = WitnessPoints(z[:3], z[3:6], z[6:9], z[9])
+
+        def ray_exit(a: ConvexShape, b: ConvexShape) -> WitnessPoints:
+            z = witness(True, a, b, solved)
+            return WitnessPoints(z[:3], z[3:6], z[6:9], z[9])
+
+        z, z_dot = ray_exit(a, b), jvp_along(ray_exit)
         centres = jvp_along(lambda a, b: (centre(a), centre(b)))
         pos = jax.jvp(_contact_position, (z, centre(a), centre(b)), (z_dot, *centres))[1]
         point_at_normal = partial(_nearest_point, a, b, (solved.feature1.cap, solved.feature2.cap), portal, z.normal)
@@ -115,7 +119,7 @@ def _nearest_point(
     """The portal's point nearest to the origin (3,) on the moved shapes, their round parts at the normal `normal`."""
     points = []
     for s0, s, x, cap, sign in ((a0, a, portal.points.a, caps[0], 1), (b0, b, portal.points.b, caps[1], -1)):
-        s0 = jax.lax.stop_gradient(s0)
+        s0, normal0 = jax.lax.stop_gradient((s0, normal0))
         core = x - matvec(s0.mat, round_part_support(s0, cap, matvec_t(s0.mat, sign * normal0)))
         points.append(_carry(s0, s, core) + matvec(s.mat, round_part_support(s, cap, matvec_t(s.mat, sign * normal))))
     return jnp.sum(nearest_weights(portal.points.w)[:, None] * (points[0] - points[1]), axis=0)

@@ -18,11 +18,13 @@ from jaxsim.engine.collision.convex.convex import (
     deepest_point,
     search,
     shapes_of,
+    solved,
 )
 from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, with_row
 from jaxsim.math.component import split, vector
+from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
 from jaxsim.xla.loops import repeat, traced_once
@@ -132,6 +134,13 @@ def _field_contacts_jvp(static: tuple[SearchSettings, int], primals: tuple, tang
     pair = slot // MAXCONPAIR
     triangle, record = jax.tree.map(lambda x: gather(x.reshape(-1, *x.shape[2:]), slot), (found.triangle, found.record))
 
+    def solve(tables: FieldTables, contact: tuple, _: Array) -> Any:
+        field, shape, triangle, record = contact
+        return solved(settings, tables.search, _prism(tables.height, field, triangle), shape, record)
+
+    sides = jax.tree.map(lambda x: gather(x, pair), (field, shape))
+    record = for_each(solve, tables, (*sides, triangle, record), jnp.sum(real, dtype=jnp.int32))
+
     def differentiable(tables: FieldTables, field: Field, shape: ConvexShape) -> tuple[Array, Array, Array]:
         def again(field: Field, shape: ConvexShape, triangle: Array, record: Any) -> tuple[Array, Array, Array]:
             sides = _prism(tables.height, field, triangle), shape
@@ -148,9 +157,9 @@ def _field_contacts_jvp(static: tuple[SearchSettings, int], primals: tuple, tang
 
         return tuple(spread(x) for x in contacts)
 
-    out = found.count, found.dist, found.pos, found.normal
-    tangent = jax.jvp(differentiable, primals[:3], tangents[:3])[1]
-    return out, (np.zeros(found.count.shape, jax.dtypes.float0), *tangent)
+    again, tangent = jax.jvp(differentiable, primals[:3], tangents[:3])
+    out = with_derivatives_of(again, (found.dist, found.pos, found.normal))
+    return (found.count, *out), (np.zeros(found.count.shape, jax.dtypes.float0), *tangent)
 
 
 def _contacts_of_pair(

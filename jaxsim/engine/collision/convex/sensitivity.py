@@ -15,6 +15,7 @@ theorem gives the derivatives. With `ray`, the points differ not along the norma
 centres.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -26,13 +27,14 @@ from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import ROUND_TYPES, ConvexShape, centre, is_type
 from jaxsim.engine.collision.shapes import make_frame
 from jaxsim.math import safe
-from jaxsim.math.arrays import inner, matvec, matvec_t, row_at
+from jaxsim.math.arrays import inner, matmul, matvec, matvec_t, row_at
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat
 
 TANGENT_MAX_SINE = 1e-2  # between normal and tangent, for the feature to be an edge or face
 END_TOLERANCE = 1e-9  # relative distance from the end of a side or the rim of a cap, below which it is the end
+NUMBERS = ("pos", "mat", "size", "vert", "corner", "margin")  # fields of a shape that have derivatives
 NEWTON_STEPS = 4  # from the result of the search to the solution of the equations
 NEWTON_MAX_CHANGE = 0.1  # Newton's solution is rejected if an unknown changed by more
 
@@ -217,23 +219,51 @@ def solved_witness(
     return SolvedWitness(z, feature1, feature2, at(z)[0])
 
 
-def witness_jvp(
-    a: ConvexShape, b: ConvexShape, a_dot: ConvexShape, b_dot: ConvexShape, solved: SolvedWitness, ray: bool = False
-) -> WitnessPoints:
-    """Tangents of the witness points, given those of the shapes' numbers."""
-    fields = ("pos", "mat", "size", "vert", "corner", "margin")
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def witness(ray: bool, a: ConvexShape, b: ConvexShape, solved: SolvedWitness) -> Array:
+    """The solution z (10,), differentiable by the shapes. Its rule is made of differentiable functions, itself one."""
+    return solved.z
 
-    def shapes(numbers: tuple) -> tuple[ConvexShape, ConvexShape]:
-        one, two = (s._replace(**dict(zip(fields, x, strict=True))) for s, x in zip((a, b), numbers, strict=True))
-        return one, two
 
-    numbers, numbers_dot = [
-        tuple(tuple(getattr(s, n) for n in fields) for s in pair) for pair in ((a, b), (a_dot, b_dot))
-    ]
-    z, feature1, feature2, inverse = solved
-    still = jnp.zeros(6, z.dtype)
-    equations = partial(_residual, feature1=feature1, feature2=feature2, z=z, y=still, ray=ray)
+@witness.defjvp
+def _witness_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    a, b, solved = primals
+    z, still = witness(ray, a, b, solved), jnp.zeros(6, solved.z.dtype)
+    inverse = _inverse(ray, a, b, solved, z)
+    shapes, numbers, numbers_dot = _numbers(a, b, tangents[:2])
+    equations = partial(_residual, feature1=solved.feature1, feature2=solved.feature2, z=z, y=still, ray=ray)
     _, residual_dot = jax.jvp(lambda x: equations(*shapes(x)), (numbers,), (numbers_dot,))
     y_dot = -matvec(inverse, residual_dot)
-    _, z_dot = jax.jvp(lambda x, y: _moved(*shapes(x), z, y, ray), (numbers, still), (numbers_dot, y_dot))
-    return WitnessPoints(z_dot[:3], z_dot[3:6], z_dot[6:9], z_dot[9])
+    return z, jax.jvp(lambda x, y: _moved(*shapes(x), z=z, y=y, ray=ray), (numbers, still), (numbers_dot, y_dot))[1]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _inverse(ray: bool, a: ConvexShape, b: ConvexShape, solved: SolvedWitness, z: Array) -> Array:
+    """The inverse (6, 6) of the equations' Jacobian at z, differentiable by the shapes and by z."""
+    return solved.inverse
+
+
+@_inverse.defjvp
+def _inverse_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    a, b, solved, z = primals
+    inverse, still = _inverse(ray, a, b, solved, z), jnp.zeros(6, z.dtype)
+    shapes, numbers, numbers_dot = _numbers(a, b, tangents[:2])
+
+    def jacobian(x: tuple, z: Array) -> Array:
+        one, two = shapes(x)
+        equations = partial(_residual, one, two, solved.feature1, solved.feature2, z, ray=ray)
+        return jax.jacfwd(equations)(still)
+
+    _, jacobian_dot = jax.jvp(jacobian, (numbers, z), (numbers_dot, tangents[3]))
+    return inverse, -matmul(inverse, matmul(jacobian_dot, inverse))
+
+
+def _numbers(a: ConvexShape, b: ConvexShape, tangents: tuple) -> tuple[Callable, tuple, tuple]:
+    """A function from the numbers of two shapes to the shapes, these numbers, and their tangents."""
+
+    def shapes(numbers: tuple) -> tuple[ConvexShape, ConvexShape]:
+        one, two = (s._replace(**dict(zip(NUMBERS, x, strict=True))) for s, x in zip((a, b), numbers, strict=True))
+        return one, two
+
+    numbers, numbers_dot = (tuple(tuple(getattr(s, n) for n in NUMBERS) for s in pair) for pair in ((a, b), tangents))
+    return shapes, numbers, numbers_dot

@@ -4,17 +4,17 @@ MPR gives a normal along the line between the centres. With a sphere, a capsule,
 in the pair, it is replaced by the surface's own normal near the contact, or by the mean of both.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.engine.collision.convex.support import ConvexShape
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.safe import Array
 
 ELLIPSOID_ITERATIONS = 30  # of the searches for the nearest point of an ellipsoid
@@ -54,32 +54,32 @@ def _shape_normal(types: tuple[int, ...], s: ConvexShape, pos: Array, normal: Ar
     return matvec(s.mat, out), has_normal
 
 
-@jax.custom_jvp
 def _ellipsoid_normal(size: Array, p: Array, n: Array) -> tuple[Array, Array]:
-    """The normal at the point of an ellipsoid nearest to p (3,), searched from n, and whether there is one."""
-    return _nearest_normal(size, p, n)[:2]
+    """The normal at the point q of an ellipsoid nearest to p (3,), searched from n, and whether there is one.
 
-
-@_ellipsoid_normal.defjvp
-def _ellipsoid_normal_jvp(primals: tuple, tangents: tuple) -> tuple:
-    surface, ok, multiplier = _nearest_normal(*primals)
-    _, surface_dot = jax.jvp(
-        partial(_normal_at_multiplier, jax.lax.stop_gradient(multiplier)), primals[:2], tangents[:2]
-    )
-    return (surface, ok), (jnp.where(ok, surface_dot, tangents[2]), np.zeros(ok.shape, jax.dtypes.float0))
-
-
-def _normal_at_multiplier(multiplier: Array, size: Array, p: Array) -> Array:
-    """The normal at the nearest point q of an ellipsoid, with its derivative: p = q + multiplier q / size^2.
-
-    The multiplier is that of the constraint that q is on the surface; one Newton step makes it differentiable.
+    Differentiable by size and p: p = q + multiplier q / size^2.
     """
-    square = size * size
-    factor = safe.divide(1.0, square + multiplier)
-    value = jnp.sum((p * size * factor) ** 2)
-    derivative = jax.lax.stop_gradient(-2 * jnp.sum((p * size) ** 2 * factor**3))
-    multiplier = multiplier - safe.divide(value - jax.lax.stop_gradient(value), derivative)
-    return unit(safe.divide(p, square + multiplier))[0]
+    surface, ok, multiplier = _nearest_normal(*lax.stop_gradient((size, p, n)))
+    moving = unit(safe.divide(p, size * size + _multiplier(size, p, multiplier)))[0]
+    return jnp.where(ok, with_derivatives_of(moving, surface), n), ok
+
+
+@jax.custom_jvp
+def _multiplier(size: Array, p: Array, multiplier: Array) -> Array:
+    """The multiplier of the constraint that the nearest point is on the ellipsoid, differentiable by size and p."""
+    return multiplier
+
+
+@_multiplier.defjvp
+def _multiplier_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    def constraint(size: Array, p: Array, multiplier: Array) -> Array:
+        return jnp.sum((p * size * safe.divide(1.0, size * size + multiplier)) ** 2)
+
+    size, p, multiplier = primals
+    out = _multiplier(size, p, multiplier)
+    by_multiplier = jax.grad(constraint, argnums=2)(size, p, out)
+    _, moved = jax.jvp(lambda size, p: constraint(size, p, out), (size, p), tangents[:2])
+    return out, -safe.divide(moved, by_multiplier)
 
 
 def _nearest_normal(size: Array, p: Array, n: Array) -> tuple[Array, Array, Array]:
@@ -115,7 +115,7 @@ def _normal_inside(size: Array, p: Array, n: Array, active: Array) -> tuple[Arra
         return jnp.where(good, new, n), k + 1, ok | good, end | (k + 1 >= ELLIPSOID_ITERATIONS)
 
     start = (unit(n)[0], jnp.int32(0), jnp.array(False), ~active)
-    n, _, ok, _ = jax.lax.while_loop(lambda s: ~s[3], step, start)
+    n, _, ok, _ = lax.while_loop(lambda s: ~s[3], step, start)
     x, good, gradient = leave(n)
     length = jnp.sqrt(inner(gradient, gradient))
     return n, ok, jnp.where(good, -x / jnp.where(length > 0, length, 1), 0)
@@ -134,4 +134,4 @@ def _multiplier_outside(size: Array, p: Array, active: Array) -> Array:
         return jnp.where(end, multiplier, multiplier + change), k + 1, end | (k + 1 >= ELLIPSOID_ITERATIONS)
 
     zero = jnp.zeros_like(size[0])
-    return jax.lax.while_loop(lambda s: ~s[2], step, (zero, jnp.int32(0), ~active))[0]
+    return lax.while_loop(lambda s: ~s[2], step, (zero, jnp.int32(0), ~active))[0]

@@ -92,18 +92,18 @@ def test_derivative_of_distance_equals_central_differences(convex):
     assert same.sum() > 20 and close[same].mean() > 0.9
 
 
-def test_second_derivatives_of_contacts_say_that_they_are_not_right():
-    m = jaxsim.load_model(
-        """<mujoco><worldbody><geom type="ellipsoid" size="0.3 0.2 0.1"/><body pos="0 0 0.2"><freejoint/>
-        <geom type="ellipsoid" size="0.2 0.2 0.2"/></body></worldbody></mujoco>"""
-    )
-    d = jaxsim.make_data(m)
+def test_second_derivatives_are_not_right_by_mpr_alone_which_warns():
+    xml = """<mujoco><option><flag nativeccd="FLAG"/></option><worldbody><geom type="ellipsoid" size="0.3 0.2 0.1"/>
+      <body pos="0 0 0.2"><freejoint/><geom type="ellipsoid" size="0.2 0.2 0.2"/></body></worldbody></mujoco>"""
 
-    def depth(qpos):
-        return jnp.sum(jaxsim.forward(m, d.replace(qpos=qpos)).contact.dist ** 2)
+    def trace_second(flag):
+        m = jaxsim.load_model(xml.replace("FLAG", flag))
+        d = jaxsim.make_data(m)
+        depth = lambda qpos: jnp.sum(jaxsim.forward(m, d.replace(qpos=qpos)).contact.dist ** 2)  # noqa: E731
+        jax.make_jaxpr(jax.jacfwd(jax.grad(depth)))(m.qpos0)
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        jax.make_jaxpr(jax.grad(depth))(m.qpos0)
+        trace_second("enable")
     with pytest.warns(UserWarning, match="second derivatives"):
-        jax.make_jaxpr(jax.jacfwd(jax.grad(depth)))(m.qpos0)
+        trace_second("disable")

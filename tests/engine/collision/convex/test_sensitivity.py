@@ -8,7 +8,7 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, solved_witness, surface_feature, witness_jvp
+from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, solved_witness, surface_feature, witness
 from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.math.component import join, split
@@ -126,7 +126,7 @@ def test_derivative_of_witness_points_of_curved_shapes_is_exact():
         b = shape(0.0, kinds[1], jnp.zeros(3), quat[1], size[1], change[1])
         x1, x2 = (join(farthest_point(CURVED, None, s, split(n))[0]) for s, n in ((a, normal), (b, -normal)))
         place = (jnp.zeros(3), x1 + dist * normal - x2)
-        witness = WitnessPoints(x1, x1 + dist * normal, normal, dist)
+        known = WitnessPoints(x1, x1 + dist * normal, normal, dist)
 
         def both(t):
             sides = zip(kinds, place, quat, size, change, strict=True)
@@ -134,13 +134,13 @@ def test_derivative_of_witness_points_of_curved_shapes_is_exact():
 
         a, b = both(0.0)
         weight = jnp.array([1.0, 0, 0])
-        feature1 = surface_feature(a, jnp.stack([witness.x1] * 3), weight, witness.x1, normal)
-        feature2 = surface_feature(b, jnp.stack([witness.x2] * 3), weight, witness.x2, -normal)
-        solved = solved_witness(a, b, feature1, feature2, witness)
-        start = jnp.concatenate([witness.x1, witness.x2, normal, dist[None]])
+        feature1 = surface_feature(a, jnp.stack([known.x1] * 3), weight, known.x1, normal)
+        feature2 = surface_feature(b, jnp.stack([known.x2] * 3), weight, known.x2, -normal)
+        solved = solved_witness(a, b, feature1, feature2, known)
+        start = jnp.concatenate([known.x1, known.x2, normal, dist[None]])
         _, moved = jax.jvp(both, (0.0,), (1.0,))
-        exact = jnp.concatenate([jnp.ravel(x) for x in witness_jvp(a, b, *moved, solved)])
-        ends = [solved_witness(*both(h), feature1, feature2, witness).z for h in (STEP, -STEP)]
+        exact = jax.jvp(lambda a, b: witness(False, a, b, solved), (a, b), tuple(moved))[1]
+        ends = [solved_witness(*both(h), feature1, feature2, known).z for h in (STEP, -STEP)]
         return solved.z - start, exact, (ends[0] - ends[1]) / (2 * STEP)
 
     off, exact, central = jax.jit(jax.vmap(check))(kinds, quat, size, normal, dist, change)
