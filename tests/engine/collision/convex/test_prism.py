@@ -1,8 +1,11 @@
 """Height fields against convex geoms."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsim
 from tests.engine.collision.scenes import PLACES, make_scene, random_qpos
 from validation.models.geoms import ASSETS, GEOMS
 
@@ -69,3 +72,20 @@ def test_most_contacts_of_flat_shapes_equal_mujocos(field, place, kind):
     found = errors(field, place, kind)
     assert len(found) > 30
     assert (found < 1e-5).mean() > 0.9
+
+
+def test_depths_are_differentiable_by_the_height_of_a_geom():
+    slope = '<hfield name="h" nrow="2" ncol="2" size="1 1 1 .1" elevation="0 1 0 1"/>'
+    geom = '<geom type="ellipsoid" size=".1 .2 .3" contype="0" conaffinity="1"/>'
+    m = jaxsim.load_model(f"""<mujoco><asset>{slope}</asset><worldbody><geom type="hfield" hfield="h"/>
+      <body><joint type="slide" axis="0 0 1"/>{geom}</body></worldbody></mujoco>""")
+    d = jaxsim.kinematics(m, jaxsim.make_data(m).replace(qpos=jnp.array([0.78])))
+
+    @jax.jit
+    def depth(z):
+        found = jaxsim.collision(m, d.replace(geom_xpos=d.geom_xpos.at[1, 2].add(z))).contact
+        return jnp.min(found.dist)
+
+    assert depth(0.0) < 0
+    # the surface rises by 1 over 2: moving up by 1 moves by 2 / sqrt(5) along its normal
+    np.testing.assert_allclose(jax.jit(jax.grad(depth))(0.0), 2 / np.sqrt(5), rtol=1e-9)
