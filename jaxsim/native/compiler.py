@@ -185,8 +185,8 @@ class _Library(NamedTuple):
 
 @cache
 def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
-    """Return the library of a source, which another thread may still be writing."""
-    compiler, flags = c_compiler() or (), (*FLAGS, *flags)
+    """Return the library of a source, which another thread may still be writing; JAXSIM_CFLAGS are further flags."""
+    compiler, flags = c_compiler() or (), (*FLAGS, *flags, *os.environ.get("JAXSIM_CFLAGS", "").split())
     machine = [platform.system(), platform.machine(), *([instructions()] if "-march=native" in flags else [])]
     made_of = ["handlers have names of their own", jax.__version__, *machine, *compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]

@@ -255,6 +255,13 @@ def test_without_a_compiler_of_cpp_vectors_of_worlds_are_operations_of_jax(monke
     assert_same(jax.jit(jax.vmap(tile.stage(jnp.cumsum, form="wide")))(x), jnp.cumsum(x, axis=1))
 
 
+@needs_cpp
+def test_the_c_compiler_is_given_further_flags(monkeypatch):
+    monkeypatch.setenv("JAXSIM_CFLAGS", "-no-other-option")
+    with pytest.warns(RuntimeWarning, match="-no-other-option"):
+        jax.jit(jax.vmap(tile.stage(lambda x: jnp.cumsum(x) + 7, form="wide")))(numbers(20))
+
+
 def test_arrays_that_do_not_fit_the_shared_memory_lie_in_that_of_the_program(monkeypatch):
     function, *operands = CASES["kept"]
     monkeypatch.setattr(kernels, "SHARED_BYTES", 64)
