@@ -5,6 +5,8 @@ import mujoco
 import numpy as np
 
 import jaxsim
+from jaxsim.engine.collision.broad.capacity import default_capacities
+from jaxsim.io.mujoco import host_model
 
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
 INPUTS = (*STATE, "qacc_warmstart", "eq_active")
@@ -79,7 +81,7 @@ def assert_fields(names, mj_model, mj_data, d, tolerance: float = 1e-9):
 
 def host(mj_model: mujoco.MjModel) -> jaxsim.Model:
     """Our model on the host: its stages run on numpy, with nothing to compile."""
-    return jaxsim.io.mujoco.finish(jaxsim.io.mujoco.host_model(mj_model), None, None)
+    return default_capacities(host_model(mj_model))
 
 
 def host_data(m: jaxsim.Model, mj_data: mujoco.MjData) -> jaxsim.Data:
