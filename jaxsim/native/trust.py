@@ -24,7 +24,7 @@ def kind() -> str | None:
     """Return the kind of the GPU that JAX uses by default, or None."""
     if jax.default_backend() not in ("gpu", GPU):
         return None
-    device = jax.devices()[0]
+    device = jax.local_devices()[0]
     return device.device_kind if GPU in device.client.platform_version.lower() else None
 
 

@@ -59,7 +59,7 @@ def compare_first(m: Model, d: Data) -> None:
 def step_difference(m: Model, d: Data) -> float:
     """Return the relative difference between a step by native programs and by XLA: the median of random states."""
     worlds = jax.vmap(lambda key: _random_state(m, d, key))(jax.random.split(jax.random.key(0), WORLDS))
-    worlds = jax.device_put(worlds, jax.devices()[0])
+    worlds = jax.device_put(worlds, jax.local_devices()[0])
     native, xla = (
         jax.jit(jax.vmap(lambda d, b=b: _state(step(m.replace(opt=m.opt.replace(backend=b)), d))))(worlds)
         for b in (Backend.AUTO, Backend.XLA)
