@@ -28,7 +28,8 @@ FIRST_PAGES = (
     "viewer.md",
 )
 # these take more than some seconds: `pytest -m slow`
-LONG = {"README.md", "gradients.md", "identification.md", "performance.md", "planning.md", "utilities.md"}
+LONG = {"README.md", "batching.md", "environments.md", "gradients.md", "identification.md", "performance.md"}
+LONG |= {"planning.md", "python_loops.md", "utilities.md"}
 
 
 def blocks(page, language):

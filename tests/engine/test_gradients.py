@@ -32,8 +32,8 @@ SCENE = """
 </mujoco>
 """
 CASES = [
-    ("pyramidal", "Euler", 3),
     ("elliptic", "implicitfast", 3),
+    pytest.param(("pyramidal", "Euler", 3), marks=pytest.mark.slow),
     pytest.param(("elliptic", "Euler", 6), marks=pytest.mark.slow),
     pytest.param(("pyramidal", "RK4", 1), marks=pytest.mark.slow),
 ]

@@ -33,6 +33,7 @@ def test_cables_are_read_from_xml():
     assert len(ours.body) == 4 + 3 + 2 and len(ours.felt) == 12
 
 
+@pytest.mark.slow  # compiles for more than 15 s
 def test_cables_are_differentiable_straight_and_bent():
     m = jaxsim.from_mujoco(load(CABLES))
     d = jaxsim.make_data(m)

@@ -43,13 +43,8 @@ def rewards(train, env, **settings):
 
 
 @pytest.mark.usefixtures("float32")
-@pytest.mark.parametrize(
-    "wrapped",
-    [
-        pytest.param({}, id="brax wrapper", marks=pytest.mark.slow),
-        pytest.param({"wrap_env_fn": wrap}, id="jaxsim wrapper"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("wrapped", [{}, {"wrap_env_fn": wrap}], ids=["brax wrapper", "jaxsim wrapper"])
 def test_ppo_trains_an_environment_unchanged(wrapped):
     found = rewards(ppo.train, envs.make("stub"), num_timesteps=60_000, episode_length=20, **PPO, **wrapped)
     assert found[-1] > found[0] + 5

@@ -172,7 +172,7 @@ SCENE = """<mujoco><option><flag nativeccd="{native}"/></option>
     [
         ("box", "", "enable"),
         ("cylinder", '<geom type="plane" size="1 1 1"/>', "disable"),
-        ("capsule", '<geom type="hfield" hfield="h"/>', "enable"),
+        pytest.param("capsule", '<geom type="hfield" hfield="h"/>', "enable", marks=pytest.mark.slow),
     ],
 )
 def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path, monkeypatch):

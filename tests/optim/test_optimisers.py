@@ -68,6 +68,7 @@ def test_ilqr_holds_limits_and_finds_the_optimum_within_them():
     np.testing.assert_allclose(result.history[-1], expected, rtol=1e-5)
 
 
+@pytest.mark.slow  # compiles for more than 15 s
 def test_ilqr_sees_costs_on_derived_fields():
     """Costs on a position of the world and on a sensor give the controls of the same costs on qpos and qvel."""
     xml = MASS.replace("</mujoco>", '<sensor><jointvel joint="x"/></sensor></mujoco>')
@@ -242,7 +243,13 @@ BAD_COSTS = {
 }
 
 
-@pytest.mark.parametrize("costs, words", BAD_COSTS.values(), ids=BAD_COSTS)
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        pytest.param(*x, id=k, marks=[pytest.mark.slow] if k in ("gradient", "Hessian") else [])
+        for k, x in BAD_COSTS.items()
+    ],
+)
 def test_ilqr_names_the_cost_that_is_not_finite(costs, words):
     m, d = mass()
     with pytest.raises(FloatingPointError, match=words):
@@ -264,7 +271,7 @@ def far_away(d):
 PUCK_COSTS = optim.Costs(optim.Term(lambda d: d.ctrl, 2e-3), optim.Term(far_away, 2.0))
 
 
-@pytest.mark.parametrize("leak", [0.0, 1e-13])
+@pytest.mark.parametrize("leak", [1e-13, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_controls_without_effect_are_no_convergence(leak):
     m = jaxsim.load_model(APART)
     d = jaxsim.make_data(m).replace(userdata=jnp.array([leak]))

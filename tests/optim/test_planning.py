@@ -51,7 +51,7 @@ def test_limits_of_the_actuators_are_held():
     assert np.abs(optim.ilqr(m, d, SWING, 10 * start(), optim.Ilqr(200, TIGHT)).x).max() <= 2
 
 
-@pytest.mark.parametrize("solve", [optim.ilqr, optim.ddp])
+@pytest.mark.parametrize("solve", [optim.ilqr, pytest.param(optim.ddp, marks=pytest.mark.slow)])
 def test_constraints_on_states_and_controls_hold_at_the_optimum(solve):
     """A mass that must stop at zero, never faster than 0.8 m/s, with forces below 1.2 N; against SLSQP."""
     m, d = mass()

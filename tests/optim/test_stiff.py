@@ -75,6 +75,7 @@ def errors(gradient):
     return np.abs(gradient - reference()) / np.abs(reference())
 
 
+@pytest.mark.slow  # compiles for more than 15 s
 def test_reference_has_converged():
     assert (errors(fixed(800)[1]) < 0.02).all()
 

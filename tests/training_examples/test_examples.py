@@ -63,6 +63,7 @@ def test_training_raises_the_reward_of_the_stub(module):
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float32")
 def test_derivatives_by_the_actions_give_the_gradient_of_the_closed_loop():
     sizes = {"worlds": 4, "unroll": 3, "minibatches": 1, "hidden": (8,)}

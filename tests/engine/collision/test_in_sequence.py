@@ -83,7 +83,7 @@ def test_pairs_of_large_models_too(monkeypatch):
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9), ours, plain)
 
 
-@pytest.mark.parametrize("flag", ["", 'override="enable"'])
+@pytest.mark.parametrize("flag", ["", pytest.param('override="enable"', marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scene", [everything, lambda *_: every_shape()], ids=["everything", "every shape"])
 def test_pairs_that_a_sweep_selects_too(scene, flag, monkeypatch):
     monkeypatch.setattr(in_sequence, "SWEEP_MIN_PAIRS", 1)
@@ -165,7 +165,7 @@ def test_contacts_switched_off_leave_no_call():
     assert "world_program" not in str(jax.make_jaxpr(jaxsim.collision)(m, jaxsim.make_data(m)))
 
 
-@pytest.mark.parametrize("capacity", [64, 2])
+@pytest.mark.parametrize("capacity", [pytest.param(64, marks=pytest.mark.slow), 2])
 def test_a_pair_without_a_program_leaves_the_others_theirs(capacity, monkeypatch):
     shapes = [
         (0, 0.2, sdf.geom("torus", plugin=False)),

@@ -24,16 +24,21 @@ REST = (
 )
 HELD = ("eq_solref", "eq_solimp", "body_invweight0")
 STEPS = [
-    ("rope on a moving body", IntegratorType.IMPLICITFAST),
     ("both", IntegratorType.EULER),
-    ("solid on a moving body", IntegratorType.IMPLICIT),
     ("trilinear on a moving body", IntegratorType.IMPLICITFAST),
-    ("quadratic cells", IntegratorType.IMPLICITFAST),
-    ("quadratic shell", IntegratorType.EULER),
     ("cloth of held edges", IntegratorType.EULER),
-    ("held vertices", IntegratorType.EULER),
-    ("large cloth of held edges", IntegratorType.EULER),
-    ("held strain", IntegratorType.IMPLICITFAST),
+]
+STEPS += [
+    pytest.param(*step, marks=pytest.mark.slow)
+    for step in (
+        ("rope on a moving body", IntegratorType.IMPLICITFAST),
+        ("solid on a moving body", IntegratorType.IMPLICIT),
+        ("quadratic cells", IntegratorType.IMPLICITFAST),
+        ("quadratic shell", IntegratorType.EULER),
+        ("held vertices", IntegratorType.EULER),
+        ("large cloth of held edges", IntegratorType.EULER),
+        ("held strain", IntegratorType.IMPLICITFAST),
+    )
 ]
 ALL = {**CASES, **CONSTRAINED}
 

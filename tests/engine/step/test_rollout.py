@@ -93,7 +93,7 @@ def gradient(checkpoint, substeps=1):
     return jax.jit(jax.value_and_grad(loss, (0, 1)))(controls(), m.body_mass)
 
 
-@pytest.mark.parametrize(("checkpoint", "substeps"), [("step", 1), (3, 2)])
+@pytest.mark.parametrize(("checkpoint", "substeps"), [("step", 1), pytest.param(3, 2, marks=pytest.mark.slow)])
 def test_checkpointing_does_not_change_the_gradient(checkpoint, substeps):
     value, plain = gradient("none", substeps)
     other, grad = gradient(checkpoint, substeps)

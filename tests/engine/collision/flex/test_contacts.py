@@ -106,7 +106,10 @@ def noise_of(case):
     return next((v for k, v in NOISE.items() if case.startswith(k)), 0.005)
 
 
-@pytest.mark.parametrize("case", CASES)
+LONG = ("boxes and capsules", "other shapes", "solids", "a solid itself")
+
+
+@pytest.mark.parametrize("case", [pytest.param(x, marks=[pytest.mark.slow] if x in LONG else []) for x in CASES])
 def test_contacts_and_rows_are_those_of_mujoco(case):
     model = exact(mujoco.MjModel.from_xml_string(CASES[case]))
     m = exact(jaxsim.load_model(CASES[case]))

@@ -53,7 +53,7 @@ def step_of(case):
 @pytest.mark.parametrize(
     ("name", "case"),
     [
-        pytest.param(name, case, marks=[pytest.mark.slow] if case != "primitives" else [])
+        pytest.param(name, case, marks=[pytest.mark.slow] if (name, case) != ("qvel", "primitives") else [])
         for case in CASES  # three programs for each take minutes to compile
         for name in (*STATE, *MODEL)
     ],
