@@ -95,6 +95,10 @@ template <class A, class X> static inline void put(A* array, I i, X x) {
   A mine = like<A>(x);
   for (int w = 0; w < WORLDS; ++w) array[i[w]][w] = mine[w];
 }
+#if REAL_BITS == 32
+template <class A> static inline auto at(const A* array, U i) { return at(array, (I)i); }
+template <class A, class X> static inline void put(A* array, U i, X x) { put(array, (I)i, x); }
+#endif
 static inline int inside(int i, int most) { return i; }
 static inline I inside(I i, int most) { return chosen(i < 0, 0, chosen(i > most, most, i)); }
 #define INSIDE(i, most) inside(i, most)

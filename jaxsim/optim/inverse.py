@@ -24,16 +24,10 @@ from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
-from jaxsim.optim.lqr import (
-    LARGEST_PENALTY,
-    LARGEST_WEIGHT,
-    PENALTY_FACTOR,
-    STEP_LENGTHS,
-    flat_rows,
-    unflatten_rows,
-)
+from jaxsim.optim.lqr import flat_rows, unflatten_rows
 from jaxsim.optim.options import Inverse, Iteration, Result
 from jaxsim.optim.progress import is_traced, listen, report
+from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, is_over, next_weight, verdict
 
 LEAST_WEIGHT = 1e-15  # of the regularisation: slow motions of n steps have eigenvalues n^-4 of the diagonal
 
@@ -196,25 +190,21 @@ def _round(problem: Problem, options: Inverse, watched: bool, s: Search) -> Sear
     report(watched, count, cost, violation, positions)
 
     # the end of a minimisation, with the multipliers as they are
-    small = options.tolerance * jnp.abs(cost)
-    inner = jnp.where(better, gain <= small, s.fresh & (s.promised <= small)) | (~better & (s.weight > LARGEST_WEIGHT))
+    done, gives_up, stuck = verdict(s, better, gain, cost, options.tolerance)
+    inner = done | gives_up
     outer = inner & (violation > options.violation) & (s.penalty < LARGEST_PENALTY) & ~first
     equal, below = jnp.split(s.multipliers, [problem.m.nv], axis=1)
     raised = equal + s.penalty * outcome.missing, jnp.maximum(0, below + s.penalty * outcome.excess)
     multipliers = jnp.where(outer, jnp.concatenate(raised, axis=1), s.multipliers)
     penalty = jnp.where(outer, s.penalty * PENALTY_FACTOR, s.penalty)
-    ended = (inner & ~outer) | (count >= options.iterations) | (first & ~better)
-    ended |= s.rounds > 12 * options.iterations + 40
+    ended = (inner & ~outer) | (first & ~better) | is_over(count, s.rounds, options.iterations)
     again = (better | outer) & ~ended
 
     def expand(_: None) -> tuple[Array, Array]:
         return _expand(problem, positions, outcome, multipliers, penalty)
 
     grad, hess = jax.lax.cond(again, expand, lambda _: (s.grad, s.hess), None)
-    weight = jnp.where(
-        better & ~first, jnp.maximum(s.weight / 4, LEAST_WEIGHT), jnp.where(better, s.weight, s.weight * 4)
-    )
-    weight = jnp.where(outer, options.damping, weight)
+    weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
     step, promised = _newton(grad, hess, weight)
     return Search(
         positions=positions,
@@ -231,7 +221,7 @@ def _round(problem: Problem, options: Inverse, watched: bool, s: Search) -> Sear
         rounds=s.rounds + 1,
         count=count,
         history=history,
-        converged=inner,
+        converged=inner & ~stuck,
         ended=ended,
     )
 

@@ -31,14 +31,10 @@ from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
 from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result
 from jaxsim.optim.progress import is_traced, listen, negligible, report, warn_of_zero_gradient
+from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, is_over, next_weight, verdict
 
-LARGEST_WEIGHT = 1e8  # of the regularisation, at which the search ends
-LEAST_WEIGHT = 1e-9
-PROMISE = 1e-4  # of the cost, an improvement that derivatives promise and that is no rounding
-STEP_LENGTHS = tuple(0.6**k for k in range(10))  # of the line search, tried in one batch
+LEAST_WEIGHT = 1e-9  # of the regularisation
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
-LARGEST_PENALTY = 1e6  # of constraints
-PENALTY_FACTOR = 10.0
 
 Step = Callable[[Model, Data], Data]
 
@@ -310,19 +306,15 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     report_now = partial(report, program.watched)
 
     # the end of a minimisation, with the multipliers as they are
-    small = options.tolerance * jnp.abs(new.cost)
-    done = jnp.where(better, gain <= small, s.fresh & (s.promised <= small)) & (_widest(new.gaps) <= options.violation)
-    give_up = ~better & (s.weight > LARGEST_WEIGHT)
-    stuck = give_up & (s.promised > PROMISE * jnp.abs(s.cost))
+    done, gives_up, stuck = verdict(s, better, gain, new.cost, options.tolerance)
     violation = terms.violation_of(problem.costs, _counted(problem, new.rows)).astype(s.violation.dtype)
-    inner = done | give_up
+    inner = done & (_widest(new.gaps) <= options.violation) | gives_up
     penalty = s.multipliers.penalty
     wrong = (violation > options.violation) & (penalty < LARGEST_PENALTY)
     outer = inner & wrong & ~first
     raised = terms.updated(problem.costs, _counted(problem, new.rows), s.multipliers, penalty * PENALTY_FACTOR)
     multipliers = jax.tree.map(lambda a, b: jnp.where(outer, a, b), raised, s.multipliers)
-    ended = (inner & ~outer) | (count >= options.iterations) | (first & ~better)
-    ended |= s.rounds > 12 * options.iterations + 40
+    ended = (inner & ~outer) | (first & ~better) | is_over(count, s.rounds, options.iterations)
 
     report_now(count, new.cost, violation, new.controls)
     again = (better | outer) & ~ended
@@ -332,10 +324,7 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
 
     expansion, cost = jax.lax.cond(again, expand, lambda _: (s.expansion, new.cost), None)
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
-    weight = jnp.where(
-        better & ~first, jnp.maximum(s.weight / 4, LEAST_WEIGHT), jnp.where(better, s.weight, s.weight * 4)
-    )
-    weight = jnp.where(outer, options.damping, weight)
+    weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
     feed, gains, promised = _backward(problem, expansion, new.controls, new.gaps, weight)
     closing = s.closing
     if problem.nodes:  # the least weight by which the whole step is a descent: half the gaps pay for the cost

@@ -310,7 +310,7 @@ CLOTH = Task(
     OWN / "cloth.xml",
     Costs(
         (
-            Term(lambda d: d.sensordata[3:5:1] - jnp.asarray([0.35, 0.0]), 0.02),
+            Term(lambda d: d.sensordata[3:5] - jnp.asarray([0.35, 0.0]), 0.02),
             Term(lambda d: d.qvel[:2], 1e-3),
         ),
         (

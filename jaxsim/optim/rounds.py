@@ -1,0 +1,35 @@
+"""Rules that end and regularise a search in rounds: each has a line search, an expansion, and a next step."""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxsim.math.safe import Array
+
+LARGEST_WEIGHT = 1e8  # of the regularisation, at which the search ends
+PROMISE = 1e-4  # of the cost, an improvement that derivatives promise and that is no rounding
+STEP_LENGTHS = tuple(0.6**k for k in range(10))  # of the line search, tried in one batch
+LARGEST_PENALTY = 1e6  # of constraints
+PENALTY_FACTOR = 10.0
+
+
+def verdict(s: Any, better: Array, gain: Array, cost: Array, tolerance: Array) -> tuple[Array, Array, Array]:
+    """Return whether a round finds a minimum, whether it gives up, and whether derivatives promise more where it does.
+
+    `s` is the state before the round: `cost`, `promised` decrease, `weight` of the regularisation, and whether the step
+    is the first after an expansion (`fresh`). `gain` is the decrease to `cost`, if it is `better`.
+    """
+    small = tolerance * jnp.abs(cost)
+    done = jnp.where(better, gain <= small, s.fresh & (s.promised <= small))
+    gives_up = ~better & (s.weight > LARGEST_WEIGHT)
+    return done, gives_up, gives_up & (s.promised > PROMISE * jnp.abs(s.cost))
+
+
+def next_weight(weight: Array, better: Array, first: Array, least: float) -> Array:
+    """Return the weight of the regularisation after a round: less after a decrease, more where there was none."""
+    return jnp.where(better & ~first, jnp.maximum(weight / 4, least), jnp.where(better, weight, weight * 4))
+
+
+def is_over(count: Array, rounds: Array, iterations: int) -> Array:
+    """Return whether all iterations, or all rounds that they may take, are used."""
+    return (count >= iterations) | (rounds > 12 * iterations + 40)
