@@ -9,7 +9,7 @@ import numpy as np
 from jaxsim.native.control import CONTROL, INNER, inner_functions, over_rows
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
 from jaxsim.native.jaxpr import CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
-from jaxsim.native.joins import join, padded, updated
+from jaxsim.native.joins import SAME_PLACE, join, padded, parts_of_results, updated
 from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS
 from jaxsim.native.scatters import along_lists, is_searched, rows_to_look_for, scatter, update_lists
 from jaxsim.native.statements import STATEMENTS
@@ -26,7 +26,6 @@ from jaxsim.native.sums import (
 )
 from jaxsim.native.writer import OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, reshaped, with_reads
 
-SAME_PLACE = ("reshape", "squeeze", "expand_dims")
 # Rules of primitives that only programs of one world or entry support: `pool` adds its own.
 SEQUENTIAL: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {}
 # Primitives that `flatten` removes.
@@ -93,6 +92,8 @@ def compute(
     arguments may be overwritten. Of arrays with an axis of rows in use, only the `used` part is computed.
     """
     targets, used, totals = targets or {}, used or {}, {}
+    if w.lanes == 1 and not w.wide:
+        targets = targets | parts_of_results(flat, targets)
     groups = groups_of_totals(flat) if w.lanes > 1 else {}
     kept = arrays_to_store(flat, w.keeps_more, w.lanes, groups) | set(targets)
     scope = _Scope(w, flat, args, owned or [False] * len(args))

@@ -350,28 +350,32 @@ def _scan(
 def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:
     """Write the results of rows in use, and sums over them: one lane runs a loop of dynamic length.
 
-    In a vector of worlds the loop is as long as the world with the most rows needs. Rows not in use add nothing.
+    In a vector of worlds these are the rows that any world uses. Rows not in use add nothing.
     """
     p = op.params
     nshared, nmapped = p["nshared"], p["nmapped"]
     if w.lanes > 1:
         return _by_lanes(w, op, operands, targets, compute)
-    count, *rest = operands
+    count, present, *rest = operands
+    present = w.in_buffer(present)
     shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
     rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
     mapped = [targets.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
     for buffer, v in zip(mapped, op.outputs, strict=False):
-        w.fill(buffer, w.constant(np.zeros(v.shape, v.dtype)), v.shape)
+        size = math.prod(v.shape)
+        w.fill(buffer, w.constant(np.zeros(size, v.dtype)), (size,))  # one axis: a compiler clears it as a whole
     sums = [_place(w, v, False) for v in op.outputs[nmapped:]]
     for place, v in zip(sums, op.outputs[nmapped:], strict=True):
         place.give(w.constant(np.zeros(v.shape, v.dtype)))
     i, total = next(w.names), w.name_of(count)
-    most = op.inputs[1 + nshared].shape[0]
+    most = op.inputs[1].shape[0]
     going = f"ANY({i} < {total})" if w.wide and not count.uniform else f"{i} < {total}"
     with w.repeated(most / 2), w.scope(f"for (int {i} = 0; {i} < {most} && {going}; ++{i})"):
         for place in sums:
             if place.value.buffer:
                 place.value.buffer.version += 1
+        own = w.name_of(row_of(present, i))
+        w.line(f"if (!{f'ANY({own})' if w.wide and not present.uniform else own}) continue;")
         found = compute(w, flatten(p["one"], w.platform), [*shared, *(_single(x, i) for x in rows)])
         for buffer, x, v in zip(mapped, found, op.outputs, strict=False):
             w.fill(buffer, x, v.shape, lambda index: [i, *index[1:]])
@@ -384,9 +388,9 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
 
 def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:
     """Write the results of rows in use, and sums over them, by several lanes: all such rows in parallel."""
-    p, (count, *rest) = op.params, operands
+    p, (count, _, *rest) = op.params, operands
     flat, nshared = flatten(p["every"], w.platform), p["nshared"]
-    most = op.inputs[1 + nshared].shape[0]
+    most = op.inputs[1].shape[0]
     rows = rows_in_use(flat, nshared, most) if most > 1 else None
     if rows is None:
         return compute(w, flat, rest)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxsim.native.expressions import plus
-from jaxsim.native.jaxpr import Operation
+from jaxsim.native.jaxpr import Flat, Operation, Var
 from jaxsim.native.operations import JOINS, starts_of
-from jaxsim.native.writer import Buffer, Value, Writer, result_buffer
+from jaxsim.native.writer import Buffer, Targets, Value, Writer, result_buffer
 
+SAME_PLACE = ("reshape", "squeeze", "expand_dims")
 LONGEST_ROW = 32  # numbers of a row that one lane concatenates
 
 
@@ -27,9 +28,30 @@ def join(
             place = lambda i, k=begin: [*i[:axis], k, *i[axis:]]  # noqa: E731
         else:
             place = lambda i, k=begin: [plus(n, k) if d == axis else n for d, n in enumerate(i)]  # noqa: E731
-        w.fill(buffer, x, out.shape, place)
+        if x.buffer is None or x.buffer.part != (buffer, begin * math.prod(out.shape[1:])):
+            w.fill(buffer, x, out.shape, place)
         begin += 1 if op.name == "stack" else x.shape[axis]
     return w.stored(buffer, out.shape)
+
+
+def parts_of_results(flat: Flat, targets: Targets) -> Targets:
+    """Return places within `targets` for arrays that results are concatenated from, so that they are not copied."""
+    maker = {v: op for op in flat.operations for v in op.outputs}
+    found: Targets = {}
+    for v, buffer in targets.items():
+        op = maker.get(v)
+        if op is None or op.name != "concatenate" or op.params["dimension"]:
+            continue
+        begin = 0
+        for x in op.inputs:
+            size, own = math.prod(x.shape), x
+            while isinstance(own, Var) and own in maker and maker[own].name in SAME_PLACE:
+                own = maker[own].inputs[0]
+            if isinstance(own, Var) and own in maker and own not in targets and own not in found:
+                place = Buffer(f"({buffer.name} + {begin})", buffer.dtype, size, 0, 0, given=True, part=(buffer, begin))
+                found[own] = place
+            begin += size
+    return found
 
 
 def padded(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:

@@ -1,12 +1,12 @@
-"""Functions of the rows of arrays whose first rows only are in use, such as contacts in their buffer.
+"""Functions of the rows of arrays of which some are in use, such as contacts in their buffer.
 
 XLA computes all rows, since shapes are fixed. A native program loops over the rows in use, one at a time. For a vector
-of worlds the loop is as long as the world with the most rows needs.
+of worlds these are the rows that any world uses.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +19,25 @@ from jaxsim.xla.batching import batch_max, is_read, of_used
 from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
 
 
+class RowsInUse(NamedTuple):
+    """A mask of the rows in use (n,), and the number of rows up to the last one."""
+
+    present: Array
+    count: Array
+
+
+def rows_in_use(present: Array) -> RowsInUse:
+    """Return the rows in use from their mask (n,)."""
+    place = np.arange(1, len(present) + 1, dtype=np.int32)
+    return RowsInUse(present, jnp.max(jnp.where(present, place, 0), initial=0))
+
+
 def over_rows(
-    function: Callable[[Any, Any], tuple[Any, Any]], count: Array, shared: Any, rows: Any, chunk: int | None = None
+    function: Callable[[Any, Any], tuple[Any, Any]], used: RowsInUse, shared: Any, rows: Any, chunk: int | None = None
 ) -> Any:
     """Return the two trees of `function(shared, rows)`: arrays with one row for each row (n, ...), and sums over rows.
 
-    `rows` is a tree of arrays (n, ...) whose first `count` rows are in use. Row i of a result depends on row i alone.
+    `rows` is a tree of arrays (n, ...), of which some rows are in use. Row i of a result depends on row i alone.
     Callers must not use results of rows that are not in use: native programs give zeros, XLA the function's value. Such
     rows, and rows of zeros, must add nothing to sums. The function is traced with all rows and with one row, and closes
     over no traced array. `chunk` is for functions that are expensive for all rows: XLA then adds up sums over chunks of
@@ -49,41 +62,36 @@ def over_rows(
     if chunk is not None and chunk < length:
         sizes["some"] = traced(chunk)[0]
     read = [any(r) for r in zip(*(is_read(closed.jaxpr) for closed in sizes.values()), strict=True)]
-    used = [i for i, r in enumerate(read) if r]
-    sizes = {"some": None} | {name: of_used(closed, used) for name, closed in sizes.items()}
-    leaves = [jnp.asarray([*shared, *rows][i]) for i in used]
-    params = {"nshared": sum(i < nshared for i in used), "nmapped": len(jax.tree.leaves(shape[0]))}
-    found = rows_p.bind(jnp.asarray(count, jnp.int32), *leaves, **sizes, **params)
+    taken = [i for i, r in enumerate(read) if r]
+    sizes = {"some": None} | {name: of_used(closed, taken) for name, closed in sizes.items()}
+    leaves = [jnp.asarray([*shared, *rows][i]) for i in taken]
+    params = {"nshared": sum(i < nshared for i in taken), "nmapped": len(jax.tree.leaves(shape[0]))}
+    found = rows_p.bind(jnp.asarray(used.count, jnp.int32), used.present, *leaves, **sizes, **params)
     return jax.tree.structure(shape).unflatten(found)
 
 
-def count_in_use(present: Array) -> Array:
-    """Return the number of rows up to the last one that a mask (n,) marks as present."""
-    return jnp.max(jnp.where(present, np.arange(1, len(present) + 1, dtype=np.int32), 0))
-
-
-# Operands: the number of rows in use, what rows share, and rows. Results: those of rows, then sums.
+# Operands: the two fields of `RowsInUse`, what rows share, and rows. Results: those of rows, then sums.
 rows_p = Primitive("over_rows")
 rows_p.multiple_results = True
 
 
-def by_jax(count: Array, *operands: Array, **params: Any) -> list[Array]:
+def by_jax(count: Array, present: Array, *operands: Array, **params: Any) -> list[Array]:
     """Evaluate the primitive by JAX operations: the reference implementation.
 
     A matrix unit of a TPU takes as long for a product of few rows as for one of 128, so there are no chunks there.
     """
     every, chunks = partial(of_all_rows, **params), partial(_in_chunks, **params)
     if params["some"] is None:
-        return every(count, *operands)
-    return lax.platform_dependent(count, *operands, tpu=every, default=chunks)
+        return every(count, present, *operands)
+    return lax.platform_dependent(count, present, *operands, tpu=every, default=chunks)
 
 
-def of_all_rows(_: Array, *operands: Array, every: Any, **__: Any) -> list[Array]:
+def of_all_rows(_: Array, __: Array, *operands: Array, every: Any, **___: Any) -> list[Array]:
     """Return the results from all rows, in use or not."""
     return eval_jaxpr(every.jaxpr, every.consts, *operands)
 
 
-def _in_chunks(count: Array, *operands: Array, every: Any, some: Any, nshared: int, **_: Any) -> list[Array]:
+def _in_chunks(count: Array, _: Array, *operands: Array, every: Any, some: Any, nshared: int, **__: Any) -> list[Array]:
     """Return sums over chunks of rows, up to the last row that any world of a batch uses."""
     shared, rows = operands[:nshared], operands[nshared:]
     chunk, last = some.jaxpr.invars[nshared].aval.shape[0], len(rows[0])

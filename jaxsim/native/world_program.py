@@ -20,18 +20,21 @@ from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, of_world
 from jaxsim.native.jaxpr import trace
+from jaxsim.xla.batching import is_read, of_used
+from jaxsim.xla.compat import eval_jaxpr
 
 WORLDS_OF_PART = 8  # worlds that a thread takes at a time: some tens of microseconds
 
 
 class ProgramSource(NamedTuple):
-    """C source of a function `world(in0, in1, ..., out0, out1, ...)` of pointers; results are zero at the start.
+    """C source of a function `world(in0, in1, ..., out0, out1, ...)` of pointers.
 
-    `parts` are sources of functions that it calls. Each is a separate library, which other programs share.
+    With `clear`, results are zero at the start; without, it writes all of them. `parts` are sources of functions that it calls. Each is a separate library, which other programs share.
     """
 
     world: str
     parts: tuple[str, ...] = ()
+    clear: bool = True
 
 
 class WorldProgram(NamedTuple):
@@ -54,9 +57,39 @@ def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[A
 
     def source() -> ProgramSource:
         written = c_function("world", trace(lambda *x: list(function(*x)), shapes))
-        return ProgramSource(ONE_LANE + written.replace("FUNCTION void world(", "static void world("))
+        return ProgramSource(ONE_LANE + written.replace("FUNCTION void world(", "static void world("), clear=False)
 
     return source
+
+
+def in_one_call(function: Callable[..., Any], label: str) -> Callable[..., Any]:
+    """Return a function of one world (any PyTrees) that is one call of generated C on a CPU.
+
+    A result that is an argument stays that argument. Programs of vectors of worlds contain the function's operations.
+    `label` names it in messages.
+    """
+
+    def run(*args: Any) -> Any:
+        leaves, tree = jax.tree.flatten(args)
+        closed, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
+        of_argument = dict(zip(closed.jaxpr.invars, leaves, strict=True))
+        outputs = closed.jaxpr.outvars
+        made = [hasattr(v, "val") or v not in of_argument for v in outputs]
+        kept = [v for v, m in zip(outputs, made, strict=True) if m]
+        closed = closed.replace(jaxpr=closed.jaxpr.replace(outvars=kept))
+        read = [i for i, r in enumerate(is_read(closed.jaxpr)) if r]
+        own, operands = of_used(closed, read), [leaves[i] for i in read]
+
+        def plain(*x: Array) -> Sequence[Array]:
+            return eval_jaxpr(own.jaxpr, own.consts, *x)
+
+        results = tuple(jax.ShapeDtypeStruct(v.shape, v.dtype) for v in own.out_avals)
+        program = WorldProgram(plain, scalar_source(plain, operands), results, label, inlined=True)
+        found = iter(run_program(program, *operands))
+        every = [next(found) if m else of_argument[v] for v, m in zip(outputs, made, strict=True)]
+        return jax.tree.unflatten(jax.tree.structure(shape), every)
+
+    return run
 
 
 def rebuilt(tree: Any, operands: Sequence[Array]) -> Callable[[Sequence[Array]], Any]:
@@ -85,6 +118,7 @@ def _sources(program: WorldProgram, operands: tuple[jax.ShapeDtypeStruct, ...]) 
     clear = [
         f"memset(r{i} + first * {math.prod(x.shape)}, 0, (last - first) * {math.prod(x.shape) * x.dtype.itemsize});"
         for i, x in enumerate(program.results)
+        if source.clear
     ]
     places = [f"a{i} + w * steps[{i}] * {math.prod(x.shape)}" for i, x in enumerate(operands)]
     places += [f"r{i} + w * {math.prod(x.shape)}" for i, x in enumerate(program.results)]
@@ -112,17 +146,17 @@ def run_program(program: WorldProgram, *operands: Array) -> list[Array]:
 
 def _begin(program: WorldProgram, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
     with contextlib.suppress(UnsupportedPrimitive):
-        main, parts = _sources(program, tuple(operands))
-        for source in (*parts, main):
-            native.begin(source)
+        source = _sources(program, tuple(operands))
+        for text in (*source.parts, source.world):
+            native.begin(text)
 
 
 def _on_cpu(program: WorldProgram, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    main, parts = _sources(program, of_world(operands, worlds))
-    for part in parts:
+    source = _sources(program, of_world(operands, worlds))
+    for part in source.parts:
         native.load_part(part)
     out = [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in program.results]
-    return list(jax.ffi.ffi_call(native.target_of(main), out)(*operands, np.array(worlds, np.int32)))
+    return list(jax.ffi.ffi_call(native.target_of(source.world), out)(*operands, np.array(worlds, np.int32)))
 
 
 WORLD_PROGRAM = NativeFunction(

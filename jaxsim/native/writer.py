@@ -39,7 +39,7 @@ class Buffer:
     """An array in memory with a live range from epoch `first` to `last`; an epoch ends at a barrier of the lanes.
 
     `given` memory belongs to the program and is only read. Slices of an `unsized` array are not clamped, since source
-    that many models share does not know its length.
+    that many models share does not know its length. A `part` of another buffer begins at an entry of it.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Buffer:
     unsized: bool = False
     uniform: bool = False  # in vectors of worlds: the same numbers for all worlds
     version: int = 0  # changes when its content changes
+    part: "tuple[Buffer, int] | None" = None
 
     @property
     def nbytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Functions of the rows in use: all rows by XLA, a loop that ends with the last one in programs."""
+"""Functions of the rows in use: all rows by XLA, a loop over those in use in programs."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 
 from jaxsim.native import compiler as native
 from jaxsim.native.hints import symmetric_matrix
-from jaxsim.native.rows import count_in_use, over_rows
+from jaxsim.native.rows import over_rows, rows_in_use
 from jaxsim.native.stage import stage
 from tests.native import threads
 
@@ -15,7 +15,7 @@ NWORLD, NROW = 19, 5
 needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="runs machine code of a C compiler")
 
 
-def function(count, x, jacobian):
+def function(present, x, jacobian):
     """Forces of the rows in use, their sum over rows, a sum of numbers and one of symmetric matrices."""
 
     def of_rows(x, rows):
@@ -25,17 +25,17 @@ def function(count, x, jacobian):
         matrix = symmetric_matrix(jnp.einsum("cdi,cdj->ij", jacobian, weighted))
         return force, (jnp.einsum("cdi,cd->i", jacobian, force), jnp.sum(force * force), matrix)
 
-    return over_rows(of_rows, count, x, (jacobian, jnp.arange(NROW) < count))
+    return over_rows(of_rows, rows_in_use(present), x, (jacobian, present))
 
 
 def worlds():
     rng = np.random.default_rng(0)
-    count = rng.integers(0, NROW + 1, NWORLD).astype(np.int32)
-    return count, rng.normal(size=(NWORLD, 7)), rng.normal(size=(NWORLD, NROW, 3, 7))
+    present = rng.integers(0, 2, (NWORLD, NROW)).astype(bool)
+    return present, rng.normal(size=(NWORLD, 7)), rng.normal(size=(NWORLD, NROW, 3, 7))
 
 
-def expected(count, x, jacobian):
-    used = np.where((np.arange(NROW) < count[:, None])[:, :, None, None], jacobian, 0)
+def expected(present, x, jacobian):
+    used = np.where(present[:, :, None, None], jacobian, 0)
     force = np.einsum("wcdi,wi->wcd", used, x)
     sums = np.einsum("wcdi,wcd->wi", used, force), (force**2).sum((1, 2)), np.einsum("wcdi,wcdj->wij", used, used)
     return force, sums
@@ -51,12 +51,13 @@ def test_rows_in_use_and_their_sums(form):
 
 
 @needs_compiler
-def test_lanes_do_not_read_rows_that_are_not_in_use(monkeypatch):
+def test_lanes_do_not_read_rows_beyond_the_last_one_in_use(monkeypatch):
     threads.use(monkeypatch)
-    count, x, jacobian = worlds()
-    absent = (np.arange(NROW) >= count[:, None])[:, :, None, None]
-    found = jax.jit(jax.vmap(stage(function, "host")))(count, x, np.where(absent, np.nan, jacobian))
-    want = expected(count, x, jacobian)
+    present, x, jacobian = worlds()
+    last = np.max(np.where(present, np.arange(NROW), -1), axis=1)
+    beyond = (np.arange(NROW) > last[:, None])[:, :, None, None]
+    found = jax.jit(jax.vmap(stage(function, "host")))(present, x, np.where(beyond, np.nan, jacobian))
+    want = expected(present, x, jacobian)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), found, want)
 
 
@@ -64,32 +65,32 @@ def test_lanes_do_not_read_rows_that_are_not_in_use(monkeypatch):
 def test_lanes_compute_all_rows_where_it_is_not_known_which_are_in_use(monkeypatch):
     threads.use(monkeypatch)
 
-    def sums(count, jacobian):
+    def sums(present, jacobian):
         of_rows = lambda _, rows: ((), jnp.sum(jnp.cumsum(rows, 1)))  # noqa: E731
-        return over_rows(of_rows, count, None, jacobian)[1]
+        return over_rows(of_rows, rows_in_use(present), None, jacobian)[1]
 
-    count, _, jacobian = worlds()
-    used = np.where((np.arange(NROW) < count[:, None])[:, :, None, None], jacobian, 0)
-    found = jax.jit(jax.vmap(stage(sums, "host")))(count, used)
+    present, _, jacobian = worlds()
+    used = np.where(present[:, :, None, None], jacobian, 0)
+    found = jax.jit(jax.vmap(stage(sums, "host")))(present, used)
     np.testing.assert_allclose(found, np.cumsum(used, 2).sum((1, 2, 3)), rtol=1e-12)
 
 
 def test_derivatives_are_those_of_all_rows():
-    count, x, jacobian = (y[0] for y in worlds())
-    count = jnp.int32(3)
-    total = lambda x: function(count, x, jacobian)[1][1]  # noqa: E731
-    used = jacobian[:3].reshape(-1, 7)
+    _, x, jacobian = (y[0] for y in worlds())
+    present = np.array([True, False, True, True, False])
+    total = lambda x: function(present, x, jacobian)[1][1]  # noqa: E731
+    used = jacobian[present].reshape(-1, 7)
     np.testing.assert_allclose(jax.grad(total)(x), 2 * used.T @ used @ x, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("mask", "count"), [([0, 0, 0], 0), ([1, 0, 0], 1), ([0, 1, 0], 2), ([1, 1, 1], 3)])
 def test_rows_up_to_the_last_one_present_are_in_use(mask, count):
-    assert count_in_use(jnp.array(mask, bool)) == count
+    assert rows_in_use(jnp.array(mask, bool)).count == count
 
 
 def test_a_function_that_closes_over_a_traced_array_is_refused():
     def bad(x):
-        return over_rows(lambda _, rows: ((), jnp.sum(rows * x)), jnp.int32(1), None, jnp.ones((2, 1)))[1]
+        return over_rows(lambda _, rows: ((), jnp.sum(rows * x)), rows_in_use(jnp.ones(2, bool)), None, jnp.ones((2, 1)))[1]
 
     with pytest.raises(TypeError, match="closes over"):
         jax.jit(bad)(jnp.float32(1))

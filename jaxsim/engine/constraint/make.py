@@ -1,8 +1,10 @@
 """Constraint rows from positions, and their reference accelerations from velocities.
 
 `make_constraint` fills the position-dependent part of `d.efc`, `reference_constraint` the velocity and the reference
-acceleration. `rows.py` defines the rows; on a CPU a native program computes the active ones (`in_sequence.py`).
+acceleration.
 """
+
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,11 +15,10 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import WarningType
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
-from jaxsim.engine.constraint.in_sequence import rows_in_sequence
 from jaxsim.engine.constraint.problem import row_operator
 from jaxsim.engine.constraint.rows import ConstraintRows, constraint_rows
-from jaxsim.engine.islands import sleep
 from jaxsim.interface.public import public
+from jaxsim.native.world_program import in_one_call
 
 
 @public
@@ -25,10 +26,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     """Compute the rows of the position stage: `efc`, `ne`, `nf`, `nl`, `nefc`, `contact.efc_address`, `contact.mu`."""
     layout = make_layout(m)
     general = general_rows(m, d, layout)
-    if _in_sequence(m, layout):
-        rows = rows_in_sequence(m, d, layout, general, constraint_rows)
-    else:
-        rows = constraint_rows(m, d, layout, general)
+    rows = in_one_call(partial(constraint_rows, layout=layout), "rows of constraints")(m, d, general)
     changed = rows.numbers._asdict() | {name: getattr(rows, name) for name in ("active", "J_contact", "bodies")}
     jac = d.efc.J_general if general is None else general.jac
     d = d.replace(efc=d.efc.replace(**changed, J_general=jac))
@@ -36,11 +34,6 @@ def make_constraint(m: Model, d: Data) -> Data:
         contact = {name: getattr(rows, name) for name in ("efc_address", "exclude", "mu")}
         d = d.replace(contact=d.contact.replace(**contact))
     return _count(d, rows)
-
-
-def _in_sequence(m: Model, layout: Layout) -> bool:
-    """Return whether `in_sequence` supports the model: trees do not sleep, and contacts are between two bodies."""
-    return not (layout.flexes or sleep.sleeps(m))
 
 
 def _count(d: Data, rows: ConstraintRows) -> Data:

@@ -4,7 +4,8 @@ Rows of each group are computed as arrays; the formulas of impedance run once ov
 with a pyramidal cone differ only in their activity: they are computed as one.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,16 +21,15 @@ from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.contact_passive import PASSIVE
 from jaxsim.engine.constraint.general import GeneralRows
 from jaxsim.engine.islands import sleep
-from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, contact_jacobian
+from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, contact_jacobian, dof_axes
 from jaxsim.engine.kinematics.contact_sides import contact_sides
 from jaxsim.engine.kinematics.sparse_contact import contact_wrenches
 from jaxsim.math.arrays import gather_all, take
 from jaxsim.math.safe import Array, components, divide, sqrt
-from jaxsim.native.rows import count_in_use, over_rows
+from jaxsim.native.rows import over_rows, rows_in_use
 from jaxsim.xla.fusion import fusion_barrier
 
 FIXED = 3  # `contact.exclude` of a contact that moves no dof
-NSCALAR = 5  # columns before solref and solimp
 
 
 class RowNumbers(NamedTuple):
@@ -78,55 +78,36 @@ class RowGroup(NamedTuple):
     frictional: np.ndarray
 
 
-class ContactPart(NamedTuple):
-    """Rows of contacts: activity (n, nfacet), numbers (n, nfacet, ...), Jacobian and mu."""
-
-    active: Array
-    moves: Array
-    numbers: RowNumbers
-    jac: Array
-    bodies: Array
-    mu: Array
-
-
-def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | None) -> ConstraintRows:
+def constraint_rows(m: Model, d: Data, general: GeneralRows | None, layout: Layout) -> ConstraintRows:
     """Compute the rows of a world from its contacts, positions, and general rows."""
     groups = [] if general is None else [_general_group(general, layout)]
     groups += [_friction_group(m), _limit_group(m, d, layout)]
-    table = jnp.concatenate([_columns(g) for g in groups], axis=1)
-    frictional = np.concatenate([g.frictional for g in groups])
-    numbers = _numbers(m, fusion_barrier(table), frictional)
-    active, exclude, mu = jnp.concatenate([g.active for g in groups]), d.contact.exclude, jnp.zeros_like(d.contact.dist)
-    jac, bodies = _no_jacobian(m, d, layout), d.efc.bodies
-    if layout.ncontact:
-        contacts = _contact_part(m, d, layout)
-        active = jnp.concatenate([active, contacts.active.reshape(-1)])
-        numbers = jax.tree.map(lambda x, y: jnp.concatenate([x, lax.collapse(y, 0, 2)]), numbers, contacts.numbers)
-        jac, bodies, mu = contacts.jac, contacts.bodies, contacts.mu
-        if layout.flexes and m.flex_passive.any():
-            exclude = jnp.where((exclude == PASSIVE) & ~contacts.moves, FIXED, exclude)
+    group = RowGroup(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
+    active = group.active & _enabled(m, layout)
     if sleep.sleeps(m):
         active &= sleep.awake_rows(m, d, layout)
-    address, exclude, count, active = _account(m, d, layout, active & _enabled(m, layout), exclude)
-    of_active = lambda x: jnp.where(active.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)  # noqa: E731
-    numbers = RowNumbers(*map(of_active, numbers))
+    jac, moves, bodies = _contact_jacobians(m, d, layout)
+    nrow = jnp.where(moves & (d.contact.exclude == 0) & _contacts_on(m), _contact_rows(layout, d.contact.dim), 0)
+    address, exclude, count = _account(m, d, layout, active, nrow, moves)
+    block = np.arange(layout.nfacet, dtype=np.int32) < jnp.where(address >= 0, nrow, 0)[:, None]
+    numbers = _numbers_of_group(m, group, active)
+    mu = jnp.zeros_like(d.contact.dist)
+    if layout.ncontact:
+        mu = jnp.where(d.contact.dim > 1, d.contact.friction[:, 0] * sqrt(_friction_ratio(m)), 0)
+        of_contacts = _numbers_of_contacts(m, d, layout, bodies, mu, block)
+        numbers = jax.tree.map(lambda x, y: jnp.concatenate([x, lax.collapse(y, 0, 2)]), numbers, of_contacts)
+        active = jnp.concatenate([active, block.reshape(-1)])
     return ConstraintRows(active, numbers, jac, address, exclude, mu, count, bodies)
 
 
-def _no_jacobian(m: Model, d: Data, layout: Layout) -> Array:
-    """Return the Jacobian of zero contacts."""
-    return jnp.zeros((0, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), d.qpos.dtype)
-
-
-def _numbers(m: Model, table: Array, frictional: np.ndarray) -> RowNumbers:
-    """Return the numbers of rows from their columns."""
-    scalars, solref, solimp = jnp.split(table, (NSCALAR, NSCALAR + 2))
-    (pos, depth, margin, frictionloss, diag), solref, solimp = components(scalars, 0), solref.T, solimp.T
-    found = imp.row_numbers(m.opt.timestep, imp.is_safe(m), solref, solimp, depth, diag)
-    stiffness, damping, imped, derivative, regular = found
-    stiffness = jnp.where(frictional, 0, stiffness)
+def _numbers(m: Model, timestep: Array, g: RowGroup) -> RowNumbers:
+    """Return the numbers of rows."""
+    stiffness, damping, imped, derivative, regular = imp.row_numbers(
+        timestep, imp.is_safe(m), g.solref, g.solimp, g.depth, g.diag
+    )
+    stiffness = jnp.where(g.frictional, 0, stiffness)
     kbip = jnp.stack([stiffness, damping, imped, derivative], axis=1)
-    return _regularized(RowNumbers(pos, margin, frictionloss, diag, kbip, regular, regular), regular)
+    return _regularized(RowNumbers(g.pos, g.margin, g.frictionloss, g.diag, kbip, regular, regular), regular)
 
 
 def _regularized(n: RowNumbers, regular: Array) -> RowNumbers:
@@ -135,43 +116,64 @@ def _regularized(n: RowNumbers, regular: Array) -> RowNumbers:
     return n._replace(R=regular, D=divide(jnp.ones_like(regular), regular), diagApprox=regular * imped / (1 - imped))
 
 
-def _contact_part(m: Model, d: Data, layout: Layout) -> ContactPart:
-    """Split off the part of contacts, which come first in their buffer."""
-
-    def of_contacts(shared: tuple[Model, Data], rows: tuple[Contact, Array]) -> tuple[ContactPart, tuple[()]]:
-        m, d = shared
-        contact, bodies = rows
-        return _of_contacts(m, d.replace(contact=contact, efc=d.efc.replace(bodies=bodies)), layout), ()
-
-    count = count_in_use(d.contact.dim > 0)
-    return over_rows(of_contacts, count, (m, d), (d.contact, d.efc.bodies))[0]
+def _of_active(active: Array, numbers: RowNumbers) -> RowNumbers:
+    """Return the numbers with zeros in rows that are not active."""
+    of = lambda x: jnp.where(active.reshape(*active.shape, *(1,) * (x.ndim - active.ndim)), x, 0)  # noqa: E731
+    return RowNumbers(*map(of, numbers))
 
 
-def _of_contacts(m: Model, d: Data, layout: Layout) -> ContactPart:
-    """Compute the rows of all contacts of `d`; numbers of inactive rows have no meaning."""
-    contact, bodies = d.contact, d.efc.bodies
-    if layout.sparse:
-        jac, moves, bodies = contact_wrenches(m, d, layout)
-    else:
-        jac, moves = contact_jacobian(m, d, layout)
-    group = _contact_group(m, d, layout, moves)
-    numbers = _numbers(m, _columns(group), group.frictional)
-    mu, regular = _contact_regularizer(m, contact, layout, numbers.R)
-    numbers = _regularized(numbers, regular)
-    active = group.active.reshape(len(contact.dim), layout.nfacet)
-    in_facets = lambda x: _facets(layout, x.reshape(len(contact.dim), -1, *x.shape[1:]))  # noqa: E731
-    return ContactPart(active, moves, RowNumbers(*map(in_facets, numbers)), jac, bodies, mu)
+def _numbers_of_group(m: Model, group: RowGroup, active: Array) -> RowNumbers:
+    """Return the numbers of the rows of a group, of those that are `active`."""
+
+    def of_rows(timestep: Array, rows: tuple[RowGroup, Array]) -> tuple[RowNumbers, tuple[()]]:
+        group, active = rows
+        return _of_active(active, _numbers(m, timestep, group)), ()
+
+    return over_rows(of_rows, rows_in_use(active), m.opt.timestep, (group, active))[0]
+
+
+def _contact_jacobians(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, Array]:
+    """Return the Jacobians of contacts, the mask of contacts that a dof moves, and `efc.bodies`."""
+    if not layout.ncontact:
+        shape = (0, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,)))
+        return jnp.zeros(shape, d.qpos.dtype), jnp.zeros(0, bool), d.efc.bodies
+
+    def of_contacts(shared: tuple[Model, Data, Any], rows: tuple[Contact, Array]) -> tuple[Any, tuple[()]]:
+        (m, d, axes), (contact, bodies) = shared, rows
+        d = d.replace(contact=contact, efc=d.efc.replace(bodies=bodies))
+        if layout.sparse:
+            return contact_wrenches(m, d, layout), ()
+        return (*contact_jacobian(m, d, layout, axes), bodies), ()
+
+    axes = None if layout.sparse else dof_axes(m, d)
+    used = rows_in_use(d.contact.dim > 0)
+    jac, moves, bodies = over_rows(of_contacts, used, (m, d, axes), (d.contact, d.efc.bodies))[0]
+    return jac, moves & (d.contact.dim > 0), bodies
+
+
+def _contact_rows(layout: Layout, dim: Array) -> Array:
+    """Return the number of rows of contacts of these dimensions (ncontact,)."""
+    return jnp.maximum(2 * (dim - 1), jnp.minimum(dim, 1)) if layout.pyramidal else dim
+
+
+def _numbers_of_contacts(m: Model, d: Data, layout: Layout, bodies: Array, mu: Array, active: Array) -> RowNumbers:
+    """Return the numbers of all rows of contacts (ncontact, nfacet, ...)."""
+
+    def of_contacts(shared: tuple[Model, Data], rows: tuple[Any, ...]) -> tuple[RowNumbers, tuple[()]]:
+        (m, d), (contact, bodies, mu, active) = shared, rows
+        d = d.replace(contact=contact, efc=d.efc.replace(bodies=bodies))
+        group = _contact_group(m, d, layout)
+        numbers = _numbers(m, m.opt.timestep, group)
+        numbers = _regularized(numbers, _contact_regularizer(m, contact, layout, mu, numbers.R))
+        in_facets = lambda x: _facets(layout, x.reshape(len(mu), -1, *x.shape[1:]))  # noqa: E731
+        return _of_active(active, RowNumbers(*map(in_facets, numbers))), ()
+
+    return over_rows(of_contacts, rows_in_use(active.any(1)), (m, d), (d.contact, bodies, mu, active))[0]
 
 
 def _facets(layout: Layout, x: Array) -> Array:
     """Expand computed rows (n, k, ...) to all rows (n, nfacet, ...); a pyramid has one computed row."""
     return jnp.broadcast_to(x, (len(x), layout.nfacet, *x.shape[2:])) if layout.pyramidal else x
-
-
-def _columns(group: RowGroup) -> Array:
-    """Stack all numbers of the rows in one array (12, n), which takes one kernel and has contiguous rows."""
-    scalars = (group.pos, group.depth, group.margin, group.frictionloss, group.diag)
-    return jnp.concatenate([*(x[None] for x in scalars), group.solref.T, group.solimp.T])
 
 
 def _general_group(rows: GeneralRows, layout: Layout) -> RowGroup:
@@ -209,12 +211,9 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> RowGroup:
     return RowGroup(pos < margin, pos, pos - margin, margin, zero, solref, solimp, diag, never)
 
 
-def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
+def _contact_group(m: Model, d: Data, layout: Layout) -> RowGroup:
     """Compute contact rows: the normal sets position and impedance; elliptic friction rows damp only."""
     contact = d.contact
-    row = np.arange(layout.nfacet, dtype=np.int32)
-    count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
-    active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
     nrow = 1 if layout.pyramidal else layout.nfacet  # rows computed per contact
     frictional = np.arange(nrow) > 0
     if layout.flexes:
@@ -233,7 +232,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
     own = own[:, None, None] & frictional[:, None]
     solref = jnp.where(own, contact.solreffriction[:, None], contact.solref[:, None]).reshape(-1, 2)
     return RowGroup(
-        active=active.reshape(-1),
+        active=jnp.ones(len(contact.dim) * nrow, bool),
         pos=jnp.where(frictional, 0, contact.dist[:, None]).reshape(-1),
         depth=each(contact.dist - contact.includemargin),
         margin=jnp.where(frictional, 0, contact.includemargin[:, None]).reshape(-1),
@@ -245,55 +244,54 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
     )
 
 
-def _contact_regularizer(m: Model, contact: Contact, layout: Layout, regular: Array) -> tuple[Array, Array]:
-    """Compute `contact.mu`, and R of the rows of contacts.
+def _friction_ratio(m: Model) -> Array:
+    """Return the impedance of friction over that of the normal."""
+    return 1 / jnp.maximum(MINVAL, m.opt.impratio)
 
-    Friction has `impratio` times the impedance of the normal. Elliptic: R_j friction_j^2 is the same for all friction
-    rows. Pyramidal: all rows get 2 mu^2 R, which matches the friction of the elliptic model.
+
+def _contact_regularizer(m: Model, contact: Contact, layout: Layout, mu: Array, regular: Array) -> Array:
+    """Compute R of the rows of contacts.
+
+    Elliptic: R_j friction_j^2 is the same for all friction rows. Pyramidal: all rows get 2 mu^2 R, which matches the
+    friction of the elliptic model.
     """
-    ratio = 1 / jnp.maximum(MINVAL, m.opt.impratio)
-    mu = contact.friction[:, 0] * sqrt(ratio)
     if layout.pyramidal:
-        rows = jnp.where(contact.dim > 1, 2 * mu * mu * regular, regular)
-    else:
-        normal = regular[:: layout.nfacet]
-        friction = contact.friction[:, : layout.condim - 1]
-        scale = divide(contact.friction[:, :1] ** 2, friction**2, default=1.0)
-        rows = jnp.concatenate([normal[:, None], normal[:, None] * ratio * scale], axis=1).reshape(-1)
-    return jnp.where(contact.dim > 1, mu, 0), rows
+        return jnp.where(contact.dim > 1, 2 * mu * mu * regular, regular)
+    normal = regular[:: layout.nfacet]
+    friction = contact.friction[:, : layout.condim - 1]
+    scale = divide(contact.friction[:, :1] ** 2, friction**2, default=1.0)
+    return jnp.concatenate([normal[:, None], normal[:, None] * _friction_ratio(m) * scale], axis=1).reshape(-1)
 
 
 def _enabled(m: Model, layout: Layout) -> np.ndarray:
-    """Return the mask of slots that the disable flags leave enabled. Static."""
-    flags = m.opt.disableflags
-    general = layout.general.type
-    contacts = layout.ncontact * layout.nfacet
+    """Return the mask of slots before those of contacts that the disable flags leave enabled. Static."""
+    flags, general = m.opt.disableflags, layout.general.type
     kinds = np.concatenate(
         [
             general,
             np.full(layout.nv, ConstraintType.FRICTION_DOF),
             np.full(2 * layout.nlimit, ConstraintType.LIMIT_JOINT),
-            np.full(contacts, ConstraintType.CONTACT_FRICTIONLESS),
         ]
     )
-    on = np.full(layout.nslot, not flags & DisableBit.CONSTRAINT)
+    on = np.full(len(kinds), not flags & DisableBit.CONSTRAINT)
     for flag, off in (
         (DisableBit.EQUALITY, (ConstraintType.EQUALITY,)),
         (DisableBit.FRICTIONLOSS, (ConstraintType.FRICTION_DOF, ConstraintType.FRICTION_TENDON)),
         (DisableBit.LIMIT, (ConstraintType.LIMIT_JOINT, ConstraintType.LIMIT_TENDON)),
-        (DisableBit.CONTACT, (ConstraintType.CONTACT_FRICTIONLESS,)),
     ):
         if flags & flag:
             on &= ~np.isin(kinds, off)
     return on
 
 
-def _account(m: Model, d: Data, layout: Layout, active: Array, exclude: Array) -> tuple[Array, Array, Array, Array]:
-    """Return addresses of contacts, their `exclude`, counts of rows by kind, and the mask of rows that are kept.
+def _account(
+    m: Model, d: Data, layout: Layout, active: Array, nrow: Array, moves: Array
+) -> tuple[Array, Array, Array]:
+    """Return addresses of contacts (-1: no rows), their `exclude`, and counts of rows by kind.
 
-    Whole contacts beyond the capacity are dropped.
+    `active` are the rows before those of contacts, `nrow` (ncontact,) the rows of contacts. Whole contacts beyond the
+    capacity are dropped.
     """
-    _, _, _, contact, _ = layout.offsets
     general = layout.general.type
 
     def count(mask: Array) -> Array:
@@ -304,20 +302,19 @@ def _account(m: Model, d: Data, layout: Layout, active: Array, exclude: Array) -
 
     ne = general_of(ConstraintType.EQUALITY)
     nf = general_of(ConstraintType.FRICTION_TENDON) + count(active[layout.offsets[1] : layout.offsets[2]])
-    scalar = count(active[:contact])
-    nefc, wanted, address = scalar, scalar, jnp.full(layout.ncontact, -1, jnp.int32)
+    scalar = count(active)
+    nefc, wanted, address, exclude = scalar, scalar, jnp.full(layout.ncontact, -1, jnp.int32), d.contact.exclude
     if layout.ncontact:
-        block = active[contact:].reshape(layout.ncontact, layout.nfacet)
-        rows = jnp.sum(block, axis=1, dtype=jnp.int32)
-        after = scalar + jnp.cumsum(rows)
-        fits = after <= layout.max_constraints
-        kept = (rows > 0) & fits
-        wanted, nefc = after[-1], scalar + jnp.sum(jnp.where(kept, rows, 0), dtype=jnp.int32)
-        fused = (exclude == 0) & (d.contact.dim > 0) & (rows == 0)
-        exclude = jnp.where(fused & _contacts_on(m), FIXED, exclude)
-        address = jnp.where(kept, after - rows, -1)
-        active = jnp.concatenate([active[:contact], (block & fits[:, None]).reshape(-1)])
-    return address, exclude, jnp.stack([ne, nf, scalar - ne - nf, nefc, wanted]), active
+        after = scalar + jnp.cumsum(nrow)
+        kept = (nrow > 0) & (after <= layout.max_constraints)
+        wanted, nefc = after[-1], scalar + count(jnp.where(kept, nrow, 0))
+        address = jnp.where(kept, after - nrow, -1)
+        if _contacts_on(m):
+            still = (d.contact.dim > 0) & ~moves & (exclude == 0)
+            exclude = jnp.where(still, FIXED, exclude)
+        if layout.flexes and m.flex_passive.any():
+            exclude = jnp.where((d.contact.exclude == PASSIVE) & ~moves, FIXED, exclude)
+    return address, exclude, jnp.stack([ne, nf, scalar - ne - nf, nefc, wanted])
 
 
 def _contacts_on(m: Model) -> bool:

@@ -130,15 +130,12 @@ def awake_actuators(m: Model, d: Data) -> Array:
 
 
 def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
-    """Return the mask of constraint slots that may be active (nslot,).
-
-    Slots of contacts are dropped with the contacts.
-    """
+    """Return the mask of constraint slots before those of contacts that may be active."""
     general = _general_trees(m)[layout.general.type, layout.general.id] if layout.ngeneral else np.zeros((0, 3), int)
     of = ObjectTrees(general[:, :2], general[:, 2] > 0)
     trees = np.concatenate([m.dof_treeid, np.tile(m.dof_treeid[layout.limit_dof], 2)])
     single = take(d.tree_asleep < 0, trees)
-    return jnp.concatenate([_awake(of, d.tree_asleep), single, jnp.ones(layout.ncontact * layout.nfacet, bool)])
+    return jnp.concatenate([_awake(of, d.tree_asleep), single])
 
 
 @per_structure

@@ -32,7 +32,7 @@ from jaxsim.engine.solver.problem import (
 from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
 from jaxsim.native.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
-from jaxsim.native.rows import count_in_use, over_rows
+from jaxsim.native.rows import RowsInUse, over_rows, rows_in_use
 from jaxsim.xla.loops import while_each, while_packed
 
 # A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.
@@ -127,22 +127,22 @@ def solve(
 ) -> Solution:
     """Solve the problem by the reference implementation, which defines the solution on every platform."""
     direction, last = limits.solver.directions(layout, p)
-    count = contacts_in_use(layout, p)
+    used = contacts_in_use(layout, p)
     operators = SolverOperators(
         smooth=p.qfrc_smooth,
         inertia=partial(dot, p.M.matrix),
-        rows=partial(rows_times, layout, p, count),
-        constraint=partial(constraint_force, layout, p, count),
-        along=partial(along, layout, p, count),
+        rows=partial(rows_times, layout, p, used),
+        constraint=partial(constraint_force, layout, p, used),
+        along=partial(along, layout, p, used),
         direction=direction,
         last=last,
     )
     start, free = first_guess(
-        partial(residual, layout, p, count), partial(cost, layout, p, count), p, guesses.free, guesses.warm
+        partial(residual, layout, p, used), partial(cost, layout, p, used), p, guesses.free, guesses.warm
     )
     acc, niter = minimise(operators, limits, settings, start, while_each)
-    r = residual(layout, p, count, acc)
-    return Solution(acc, niter, in_slots(r), in_slots(free), constraint_force(layout, p, count, r))
+    r = residual(layout, p, used, acc)
+    return Solution(acc, niter, in_slots(r), in_slots(free), constraint_force(layout, p, used, r))
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
@@ -205,8 +205,8 @@ def solve_hessian(layout: Layout, h: Array, b: Array) -> Array:
 
 def newton_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[()]]:
     """Return Newton directions, to the minimum of the quadratic model at each state."""
-    count = contacts_in_use(layout, p)
-    return lambda s: (-solve_hessian(layout, hessian(layout, p, count, s.r), s.grad), ()), ()
+    used = contacts_in_use(layout, p)
+    return lambda s: (-solve_hessian(layout, hessian(layout, p, used, s.r), s.grad), ()), ()
 
 
 # ---- rows: contacts up to the last one in use
@@ -232,26 +232,26 @@ def in_slots(x: SlotRows) -> Array:
 HESSIAN_CHUNK = 8  # contacts per chunk of the sum of the Hessian in XLA
 
 
-def contacts_in_use(layout: Layout, p: ConstraintProblem) -> Array:
-    """Return the number of contacts up to the last one with rows; contacts come first in their buffer."""
-    return count_in_use((contact_slots(layout, p.D) > 0).any(1)) if layout.ncontact else jnp.zeros((), jnp.int32)
+def contacts_in_use(layout: Layout, p: ConstraintProblem) -> RowsInUse:
+    """Return the contacts with rows."""
+    return rows_in_use((contact_slots(layout, p.D) > 0).any(1))
 
 
 def over_contacts(
     layout: Layout,
     p: ConstraintProblem,
-    count: Array,
+    used: RowsInUse,
     function: Callable,
     shared: Any,
     *rows: Array,
     chunk: int | None = None,
 ) -> Any:
-    """Call `over_rows` with `function(shared, contacts, jacobian, *rows)` for the first `count` contacts."""
+    """Call `over_rows` with `function(shared, contacts, jacobian, *rows)` for the contacts in use."""
     each = (contact_rows(layout, p), p.J.contact, *rows)
-    return over_rows(lambda shared, x: function(shared, *x), count, shared, each, chunk)
+    return over_rows(lambda shared, x: function(shared, *x), used, shared, each, chunk)
 
 
-def rows_times(layout: Layout, p: ConstraintProblem, count: Array, x: Array) -> SlotRows:
+def rows_times(layout: Layout, p: ConstraintProblem, used: RowsInUse, x: Array) -> SlotRows:
     """Compute J x."""
 
     def of_contacts(x: Array, c: ContactRows, jacobian: Array) -> tuple[Array, tuple[()]]:
@@ -261,16 +261,16 @@ def rows_times(layout: Layout, p: ConstraintProblem, count: Array, x: Array) -> 
     fixed = fixed_rows_times(layout, x, partial(dot, p.J.general))
     if not layout.ncontact:
         return SlotRows(fixed, contact_slots(layout, p.D))
-    return SlotRows(fixed, over_contacts(layout, p, count, of_contacts, x)[0])
+    return SlotRows(fixed, over_contacts(layout, p, used, of_contacts, x)[0])
 
 
-def residual(layout: Layout, p: ConstraintProblem, count: Array, acc: Array) -> SlotRows:
+def residual(layout: Layout, p: ConstraintProblem, used: RowsInUse, acc: Array) -> SlotRows:
     """Compute J a - aref."""
-    aref, z = by_slots(layout, p.aref), rows_times(layout, p, count, acc)
+    aref, z = by_slots(layout, p.aref), rows_times(layout, p, used, acc)
     return SlotRows(z.fixed - aref.fixed, z.contact - aref.contact)
 
 
-def constraint_force(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
+def constraint_force(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows) -> Array:
     """Compute J' f (nv,) for the forces of all rows."""
 
     def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
@@ -280,20 +280,20 @@ def constraint_force(layout: Layout, p: ConstraintProblem, count: Array, r: Slot
     total = fixed_rows_transpose_times(
         layout, scalar_force(fixed_rows(layout, p), r.fixed), lambda f: dot(f, p.J.general)
     )
-    return total + over_contacts(layout, p, count, of_contacts, None, r.contact)[1] if layout.ncontact else total
+    return total + over_contacts(layout, p, used, of_contacts, None, r.contact)[1] if layout.ncontact else total
 
 
-def cost(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
+def cost(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows) -> Array:
     """Compute the cost s(r)."""
 
     def of_contacts(_: None, c: ContactRows, __: Array, r: Array) -> tuple[tuple[()], Array]:
         return (), jnp.sum(contact_costs(layout, c, r))
 
     total = jnp.sum(scalar_costs(fixed_rows(layout, p), r.fixed))
-    return total + over_contacts(layout, p, count, of_contacts, None, r.contact)[1] if layout.ncontact else total
+    return total + over_contacts(layout, p, used, of_contacts, None, r.contact)[1] if layout.ncontact else total
 
 
-def along(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows, z: SlotRows) -> tuple[Array, Array, Array]:
+def along(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows, z: SlotRows) -> tuple[Array, Array, Array]:
     """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
 
     f'z is minus the first derivative.
@@ -307,11 +307,11 @@ def along(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows, z: Sl
     total = sums(push, jnp.abs(push), scalar_weight(fixed, r.fixed) * z.fixed * z.fixed)
     if not layout.ncontact:
         return total
-    found = over_contacts(layout, p, count, of_contacts, None, r.contact, z.contact)[1]
+    found = over_contacts(layout, p, used, of_contacts, None, r.contact, z.contact)[1]
     return tuple(x + y for x, y in zip(total, found, strict=True))
 
 
-def hessian(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
+def hessian(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows) -> Array:
     """Compute M + J' s'' J (nv, nv)."""
 
     def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
@@ -320,7 +320,7 @@ def hessian(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> 
     h = hessian_without_contacts(layout, p, scalar_weight(fixed_rows(layout, p), r.fixed))
     if not layout.ncontact:
         return h
-    return h + over_contacts(layout, p, count, of_contacts, None, r.contact, chunk=HESSIAN_CHUNK)[1]
+    return h + over_contacts(layout, p, used, of_contacts, None, r.contact, chunk=HESSIAN_CHUNK)[1]
 
 
 def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:

@@ -9,10 +9,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core.layout import make_layout
-from jaxsim.engine.constraint import in_sequence
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.native import compiler as native
-from jaxsim.native import world_program
 from tests.engine.collision.test_in_sequence import in_plain_form
 from tests.engine.constraint.test_make import CASES, EQUALITY, SCENE, SOLREFFRICTION, WELD
 from validation.oracle import oracle_data, settled
@@ -101,21 +99,6 @@ def test_worlds_may_differ_in_their_model(monkeypatch):
         np.testing.assert_array_equal(both.efc.D[i], alone.efc.D)
     in_plain_form(monkeypatch)
     assert_equal(both, jax.jit(jax.vmap(make_constraint))(models, d))
-
-
-def test_models_of_any_size_share_a_library(monkeypatch):
-    made = []
-
-    def spy(program, *operands):
-        made.append(program.source())
-        return world_program.run_program(program, *operands)
-
-    monkeypatch.setattr(in_sequence, "run_program", spy)
-    for n in (2, 3):
-        balls = "".join(f'<body pos="{i} 0 .09"><freejoint/><geom size=".1"/></body>' for i in range(n))
-        m = jaxsim.load_model(f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{balls}</worldbody></mujoco>')
-        rows(m, jax.tree.map(lambda x: x[None], jaxsim.make_data(m)))
-    assert len(made) == 2 and made[0] == made[1]
 
 
 @pytest.mark.parametrize("contacts", [True, False])
