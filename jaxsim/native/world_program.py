@@ -29,7 +29,8 @@ WORLDS_OF_PART = 8  # worlds that a thread takes at a time: some tens of microse
 class ProgramSource(NamedTuple):
     """C source of a function `world(in0, in1, ..., out0, out1, ...)` of pointers.
 
-    With `clear`, results are zero at the start; without, it writes all of them. `parts` are sources of functions that it calls. Each is a separate library, which other programs share.
+    With `clear`, results are zero at the start; without, it writes all of them. `parts` are sources of functions that
+    it calls. Each is a separate library, which other programs share.
     """
 
     world: str

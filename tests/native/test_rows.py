@@ -90,7 +90,8 @@ def test_rows_up_to_the_last_one_present_are_in_use(mask, count):
 
 def test_a_function_that_closes_over_a_traced_array_is_refused():
     def bad(x):
-        return over_rows(lambda _, rows: ((), jnp.sum(rows * x)), rows_in_use(jnp.ones(2, bool)), None, jnp.ones((2, 1)))[1]
+        used = rows_in_use(jnp.ones(2, bool))
+        return over_rows(lambda _, rows: ((), jnp.sum(rows * x)), used, None, jnp.ones((2, 1)))[1]
 
     with pytest.raises(TypeError, match="closes over"):
         jax.jit(bad)(jnp.float32(1))

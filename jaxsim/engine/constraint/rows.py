@@ -4,7 +4,6 @@ Rows of each group are computed as arrays; the formulas of impedance run once ov
 with a pyramidal cone differ only in their activity: they are computed as one.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -25,9 +24,8 @@ from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, contact_ja
 from jaxsim.engine.kinematics.contact_sides import contact_sides
 from jaxsim.engine.kinematics.sparse_contact import contact_wrenches
 from jaxsim.math.arrays import gather_all, take
-from jaxsim.math.safe import Array, components, divide, sqrt
+from jaxsim.math.safe import Array, divide, sqrt
 from jaxsim.native.rows import over_rows, rows_in_use
-from jaxsim.xla.fusion import fusion_barrier
 
 FIXED = 3  # `contact.exclude` of a contact that moves no dof
 
@@ -284,9 +282,7 @@ def _enabled(m: Model, layout: Layout) -> np.ndarray:
     return on
 
 
-def _account(
-    m: Model, d: Data, layout: Layout, active: Array, nrow: Array, moves: Array
-) -> tuple[Array, Array, Array]:
+def _account(m: Model, d: Data, layout: Layout, active: Array, nrow: Array, moves: Array) -> tuple[Array, Array, Array]:
     """Return addresses of contacts (-1: no rows), their `exclude`, and counts of rows by kind.
 
     `active` are the rows before those of contacts, `nrow` (ncontact,) the rows of contacts. Whole contacts beyond the

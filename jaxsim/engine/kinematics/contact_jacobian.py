@@ -54,13 +54,11 @@ def bodies_of_geoms(m: Model, d: Data) -> Array:
     return jnp.where(d.contact.flex >= 0, -1, bodies) if d.efc.layout.flexes else bodies
 
 
-def contact_jacobian(
-    m: Model, d: Data, layout: Layout, axes: tuple[Array, Array] | None = None
-) -> tuple[Array, Array]:
+def contact_jacobian(m: Model, d: Data, layout: Layout, axes: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
     """Compute the Jacobians of the contact buffer in contact frames (ncontact, condim, nv), and a mask of contacts.
 
-    `axes` are those of `dof_axes` if they are known. The mask selects contacts that a dof moves. Row 0 is along the normal, 1 and 2 the tangents, 3 the rotation about
-    the normal, 4 and 5 about the tangents.
+    `axes` are those of `dof_axes` if they are known. The mask selects contacts that a dof moves. Row 0 is along the
+    normal, 1 and 2 the tangents, 3 the rotation about the normal, 4 and 5 about the tangents.
     """
     contact = d.contact
     affects, moves = (_affected_by_flexes if layout.flexes else _affected)(m, d, layout)

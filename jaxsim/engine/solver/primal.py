@@ -293,7 +293,9 @@ def cost(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows) -> 
     return total + over_contacts(layout, p, used, of_contacts, None, r.contact)[1] if layout.ncontact else total
 
 
-def along(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows, z: SlotRows) -> tuple[Array, Array, Array]:
+def along(
+    layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows, z: SlotRows
+) -> tuple[Array, Array, Array]:
     """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
 
     f'z is minus the first derivative.
