@@ -46,6 +46,7 @@ class WorldProgram(NamedTuple):
     results: tuple[jax.ShapeDtypeStruct, ...]
     label: str  # in messages
     inlined: bool = False  # programs of vectors of worlds contain `plain` instead of a call
+    flags: tuple[str, ...] = native.SCALAR  # of the compiler
 
 
 def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[Array]) -> Callable[[], ProgramSource]:
@@ -110,26 +111,29 @@ def run_program(program: WorldProgram, *operands: Array) -> list[Array]:
     return WORLD_PROGRAM(program, *operands)
 
 
-def _begin(program: WorldProgram, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+def begin(program: WorldProgram, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+    """Start to compile a program, for operands of one world, while the caller goes on tracing."""
     with contextlib.suppress(UnsupportedPrimitive):
         main, parts = _sources(program, tuple(operands))
-        for source in (*parts, main):
+        for source in parts:
             native.begin(source)
+        native.begin(main, program.flags)
 
 
-def _on_cpu(program: WorldProgram, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+def on_cpu(program: WorldProgram, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """Call a program for `count` worlds. Raises UnsupportedPrimitive or CompilerMissing."""
     main, parts = _sources(program, of_world(operands, worlds))
     for part in parts:
         native.load_part(part)
     out = [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in program.results]
-    return list(jax.ffi.ffi_call(native.target_of(main), out)(*operands, np.array(worlds, np.int32)))
+    return list(jax.ffi.ffi_call(native.target_of(main, program.flags), out)(*operands, np.array(worlds, np.int32)))
 
 
 WORLD_PROGRAM = NativeFunction(
     name="world_program",
     plain=lambda program, *operands: program.plain(*operands),
     results=lambda program, _: program.results,
-    programs={CPU: _on_cpu},
-    begin=_begin,
+    programs={CPU: on_cpu},
+    begin=begin,
     label=lambda program: program.label,
 )

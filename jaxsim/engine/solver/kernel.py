@@ -6,8 +6,9 @@ that only the implementation for the program's platform is traced.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,17 +18,21 @@ import numpy as np
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.layout import Layout
 from jaxsim.core.types import Backend
-from jaxsim.engine.solver import primal
+from jaxsim.engine.solver import primal, used_rows
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
-from jaxsim.native.function import CPU, NativeFunction
+from jaxsim.native import world_program
+from jaxsim.native.function import CPU, NativeFunction, of_world
+from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.jaxpr import GPU
 from jaxsim.native.source_text import definitions, text
 
 HERE = Path(__file__).parent
+# integers that are indices never overflow
+ON_CORE = (*native.VECTOR, "-fno-wrapv")
 MOST_DOFS = 1024  # one lane per dof; the most threads of a block
 SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
 
@@ -69,7 +74,7 @@ def solve(
     return primal.Solution(*SOLVE(Plan(layout, limits, tuple(given)), *given.values()))
 
 
-def _plain(plan: Plan, *operands: Array) -> primal.Solution:
+def _plain(plan: Plan, *operands: Array, solve: Callable[..., primal.Solution] = primal.solve) -> primal.Solution:
     """Call `primal.solve` with the operands of the primitive."""
     x = dict(zip(plan.names, operands, strict=True))
     layout, dtype = plan.layout, x["M"].dtype
@@ -91,7 +96,7 @@ def _plain(plan: Plan, *operands: Array) -> primal.Solution:
         mu=x.get("mu", empty(0)),
     )
     settings = primal.Tolerances(*x["settings"])
-    return primal.solve(layout, plan.limits, p, settings, primal.Guesses(x["free"], x.get("warm")))
+    return solve(layout, plan.limits, p, settings, primal.Guesses(x["free"], x.get("warm")))
 
 
 def _results(plan: Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.ShapeDtypeStruct]:
@@ -102,10 +107,31 @@ def _results(plan: Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.S
 
 
 def _begin(plan: Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
-    native.begin(native_source(plan.layout, operands[0].dtype), native.VECTOR)
+    import os
+    if os.environ.get("OLD"): return native.begin(native_source(plan.layout, operands[0].dtype), native.VECTOR)
+    world_program.begin(_program(plan, tuple(operands)), worlds, operands)
 
 
 def _on_cpu(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    import os
+    if os.environ.get("OLD"): return _on_cpu_old(plan, worlds, count, operands)
+    return world_program.on_cpu(_program(plan, of_world(operands, worlds)), worlds, count, operands)
+
+
+@functools.lru_cache(maxsize=32)
+def _program(plan: Plan, operands: tuple[jax.ShapeDtypeStruct, ...]) -> WorldProgram:
+    """Return the program of one world on one core."""
+    used = partial(_plain, plan, solve=used_rows.solve)
+    source = scalar_source(used, operands)
+    label = "the constraint solver"
+    return WorldProgram(partial(_plain, plan), source, tuple(_results(plan, operands)), label, flags=ON_CORE)
+
+
+def _begin_old(plan: Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+    native.begin(native_source(plan.layout, operands[0].dtype), native.VECTOR)
+
+
+def _on_cpu_old(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     if not any(worlds):
         operands = [x[None] for x in operands]
     layout, limits, given = plan.layout, plan.limits, dict(zip(plan.names, operands, strict=True))

@@ -11,7 +11,7 @@ from jax import lax
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import contact_facets, contact_frame_force, fixed_rows_times, fixed_rows_transpose_times
 from jaxsim.engine.solver import problem
-from jaxsim.engine.solver.linesearch import SearchLine, ahead, line_search
+from jaxsim.engine.solver.linesearch import ahead, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     ContactRows,
@@ -113,13 +113,12 @@ class SolverOperators(NamedTuple):
     inertia: Callable[[Array], Array]  # M x
     rows: Callable[[Array], Any]  # J x
     constraint: Callable[[Any], Array]  # J' f of the forces f of rows with residual r
-    along: Callable[
-        [Any, Any], tuple[Array, Array, Array]
-    ]  # force, sizes and curvature along a line, see `line_search`
+    along: Callable[[Any, Any, Array], tuple[Array, Array, Array]]  # of (r, z, alpha), as `line_search` needs it
     direction: Callable[[SolverState], tuple[Array, Any]]  # the next direction, and `last` of the next state
     last: Any  # of the first state
     sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
     search_loop: Callable[..., Any] = while_packed  # of the line search
+    ahead: Callable[[Any, Any, Array], Any] = ahead  # r + alpha z of (r, z, alpha)
 
 
 def solve(
@@ -133,7 +132,7 @@ def solve(
         inertia=partial(dot, p.M.matrix),
         rows=partial(rows_times, layout, p, count),
         constraint=partial(constraint_force, layout, p, count),
-        along=partial(along, layout, p, count),
+        along=lambda r, z, alpha: along(layout, p, count, ahead(r, z, alpha), z),
         direction=direction,
         last=last,
     )
@@ -184,12 +183,12 @@ def _iterate(operators: SolverOperators, limits: IterationLimits, settings: Tole
     mv, z = operators.inertia(search), operators.rows(search)
     factors = (s.grad, s.momentum - operators.smooth, mv, search)
     total, derivative, curvature, square = operators.sums(*[search * x for x in factors])
-    line = SearchLine(s.r, z, derivative, curvature)
+    line, along = (derivative, curvature), partial(operators.along, s.r, z)
     exact = settings.tolerance * settings.ls_tolerance * jnp.sqrt(square) / settings.scale
     enough = jnp.maximum(exact, limits.solver.ls_relative * jnp.abs(total))
-    alpha = line_search(operators.along, line, enough, limits.ls_iterations, s.done, operators.search_loop)
+    alpha = line_search(along, line, enough, limits.ls_iterations, s.done, operators.search_loop)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
-    new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
+    new = _prepare(operators, settings, acc, momentum, operators.ahead(s.r, z, alpha), s.niter + 1)
     gain = -0.5 * alpha * total  # exact for a quadratic, without cancellation
     done = new.done | (settings.scale * gain < settings.tolerance) | (total >= 0)
     return new._replace(last=last, done=done)
@@ -329,14 +328,18 @@ def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple
     The memory holds the last direction and its preconditioned gradient.
     """
     nothing = jnp.zeros_like(p.qfrc_smooth)
-    return partial(_cg_direction, cholesky(p.M.matrix), p), (nothing, nothing)
+    precondition = partial(solve_factored, cholesky(p.M.matrix))
+    return partial(cg_direction, precondition, partial(dot, p.M.matrix)), (nothing, nothing)
 
 
-def _cg_direction(factor: Array, p: ConstraintProblem, s: SolverState) -> tuple[Array, tuple[Array, Array]]:
-    mgrad = solve_factored(factor, s.grad)
+def cg_direction(
+    precondition: Callable[[Array], Array], inertia: Callable[[Array], Array], s: SolverState
+) -> tuple[Array, tuple[Array, Array]]:
+    """Compute a Polak-Ribiere direction and the memory of the next state, from the products M^-1 x and M x."""
+    mgrad = precondition(s.grad)
     old_search, old_mgrad = s.last
     # grad_old = M old_mgrad; the products below need it only against mgrad and old_mgrad
-    old_grad = dot(p.M.matrix, old_mgrad)
+    old_grad = inertia(old_mgrad)
     beta = divide(jnp.sum(s.grad * (mgrad - old_mgrad)), jnp.sum(old_grad * old_mgrad))
     search = -mgrad + jnp.maximum(beta, 0) * old_search
     return search, (search, mgrad)

@@ -20,7 +20,7 @@ from jaxsim.core.layout import Layout
 from jaxsim.core.types import Backend, ConstraintType
 from jaxsim.engine.solver import kernel
 from jaxsim.engine.solver.elimination import elimination_order
-from jaxsim.engine.solver.linesearch import SearchLine, line_search
+from jaxsim.engine.solver.linesearch import ahead, line_search
 from jaxsim.engine.solver.primal import Guesses, IterationLimits, Tolerances, first_guess
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
@@ -240,10 +240,11 @@ def by_jax(
         search = direction(layout, p, curvature(layout, p, s.r), -s.grad, precision, s.done, gain)
         mv, z = p.M.times(search), p.J.times(search)
         derivative = jnp.sum(search * s.grad)
-        line = SearchLine(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
+        line = jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv)
         exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
         enough = jnp.maximum(exact, LS_RELATIVE * jnp.abs(derivative))
-        alpha = line_search(partial(along, layout, p), line, enough, limits.ls_iterations, s.done)
+        of_rows = lambda alpha: along(layout, p, ahead(s.r, z, alpha), z)  # noqa: E731
+        alpha = line_search(of_rows, line, enough, limits.ls_iterations, s.done)
         new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s.niter + 1)
         gain = -0.5 * alpha * derivative
         return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (derivative >= 0))
