@@ -7,8 +7,8 @@ that only the implementation for the program's platform is traced.
 
 import functools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +18,7 @@ import numpy as np
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.layout import Layout
 from jaxsim.core.types import Backend
-from jaxsim.engine.solver import primal, used_rows
+from jaxsim.engine.solver import primal, used_dense
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
@@ -26,9 +26,9 @@ from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
 from jaxsim.native import world_program
 from jaxsim.native.function import CPU, NativeFunction, of_world
-from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.jaxpr import GPU
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.world_program import WorldProgram, scalar_source
 
 HERE = Path(__file__).parent
 # integers that are indices never overflow
@@ -108,20 +108,24 @@ def _results(plan: Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.S
 
 def _begin(plan: Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
     import os
-    if os.environ.get("OLD"): return native.begin(native_source(plan.layout, operands[0].dtype), native.VECTOR)
+
+    if os.environ.get("OLD"):
+        return native.begin(native_source(plan.layout, operands[0].dtype), native.VECTOR)
     world_program.begin(_program(plan, tuple(operands)), worlds, operands)
 
 
 def _on_cpu(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     import os
-    if os.environ.get("OLD"): return _on_cpu_old(plan, worlds, count, operands)
+
+    if os.environ.get("OLD"):
+        return _on_cpu_old(plan, worlds, count, operands)
     return world_program.on_cpu(_program(plan, of_world(operands, worlds)), worlds, count, operands)
 
 
 @functools.lru_cache(maxsize=32)
 def _program(plan: Plan, operands: tuple[jax.ShapeDtypeStruct, ...]) -> WorldProgram:
     """Return the program of one world on one core."""
-    used = partial(_plain, plan, solve=used_rows.solve)
+    used = partial(_plain, plan, solve=used_dense.solve)
     source = scalar_source(used, operands)
     label = "the constraint solver"
     return WorldProgram(partial(_plain, plan), source, tuple(_results(plan, operands)), label, flags=ON_CORE)

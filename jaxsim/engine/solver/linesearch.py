@@ -43,9 +43,9 @@ def line_search(
 
     def visit(alpha: Array, s: SearchState) -> SearchState:
         force, size, of_rows = along(alpha)
-        derivative = slope + alpha * constant - force
-        curvature = constant + of_rows
-        noise = eps * (jnp.abs(slope) + jnp.abs(alpha * constant) + size)
+        derivative = grad + alpha * quad - force
+        curvature = quad + of_rows
+        noise = eps * (jnp.abs(grad) + jnp.abs(alpha * quad) + size)
         lo = jnp.where(derivative < 0, alpha, s.lo)
         hi = jnp.where(derivative >= 0, alpha, s.hi)
         newton = alpha - divide(derivative, curvature)
@@ -55,11 +55,10 @@ def line_search(
 
     def unfinished(s: SearchState) -> Array:
         exact = jnp.abs(s.derivative) <= jnp.maximum(tolerance, s.noise)
-        return ~exact & ~idle & (s.count < iterations) & (s.lo < s.hi)
+        return (s.count == 0) | (~exact & ~idle & (s.count < iterations) & (s.lo < s.hi))
 
-    slope, constant = quadratic
-    eps = 4 * jnp.finfo(slope.dtype).eps
-    zero = jnp.zeros_like(slope)
-    start = SearchState(zero, zero, zero, zero, zero + jnp.inf, zero, zero)
-    first = visit(jnp.ones_like(zero), start)
-    return loop(unfinished, lambda s: visit(s.step, s), first).alpha
+    grad, quad = quadratic
+    eps = 4 * jnp.finfo(grad.dtype).eps
+    zero = jnp.zeros_like(grad)
+    start = SearchState(zero, zero, zero, zero, zero + jnp.inf, zero + 1, zero)
+    return loop(unfinished, lambda s: visit(s.step, s), start).alpha

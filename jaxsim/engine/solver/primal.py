@@ -136,12 +136,11 @@ def solve(
         direction=direction,
         last=last,
     )
-    start, free = first_guess(
-        partial(residual, layout, p, count), partial(cost, layout, p, count), p, guesses.free, guesses.warm
-    )
-    acc, niter = minimise(operators, limits, settings, start, while_each)
-    r = residual(layout, p, count, acc)
-    return Solution(acc, niter, in_slots(r), in_slots(free), constraint_force(layout, p, count, r))
+    each = one_by_one(partial(residual, layout, p, count), partial(cost, layout, p, count))
+    start, free = first_guess(each, p, guesses)
+    found = minimise(operators, limits, settings, start, while_each)
+    r = residual(layout, p, count, found.acc)
+    return Solution(found.acc, found.niter, in_slots(r), in_slots(free), constraint_force(layout, p, count, r))
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
@@ -157,12 +156,11 @@ def minimise(
     settings: Tolerances,
     start: InitialGuess,
     loop: Callable[..., SolverState],
-) -> tuple[Array, Array]:
-    """Iterate from an initial guess; `loop(cond, body, state)` repeats its body."""
+) -> SolverState:
+    """Iterate from an initial guess and return the last state; `loop(cond, body, state)` repeats its body."""
     first = _prepare(operators, settings, *start, jnp.zeros((), jnp.int32))._replace(last=operators.last)
     step = partial(_iterate, operators, limits, settings)
-    last = loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
-    return last.acc, last.niter
+    return loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
 
 
 def _prepare(
@@ -345,21 +343,28 @@ def cg_direction(
     return search, (search, mgrad)
 
 
-def first_guess(
-    residual: Callable[[Array], Any],
-    cost: Callable[[Any], Array],
-    p: ConstraintProblem,
-    qacc_smooth: Array,
-    warm: Array | None,
-) -> tuple[InitialGuess, Any]:
+def one_by_one(residual: Callable[[Array], Any], cost: Callable[[Any], Array]) -> Callable[..., list]:
+    """Return a function of several accelerations, which returns the residual and the cost of each."""
+
+    def of_one(acc: Array) -> tuple[Any, Array]:
+        r = residual(acc)
+        return r, cost(r)
+
+    return lambda *accs: [of_one(x) for x in accs]
+
+
+def first_guess(each: Callable[..., Any], p: ConstraintProblem, guesses: Guesses) -> tuple[InitialGuess, Any]:
     """Choose the cheaper of two starts, the unconstrained acceleration and the warm start.
 
-    Also returns the residual of the unconstrained acceleration.
+    `each` gives the residual and the cost of each of its arguments. Also returns the residual of the unconstrained
+    acceleration.
     """
-    free = InitialGuess(qacc_smooth, p.qfrc_smooth, residual(qacc_smooth))
+    smooth, warm = p.qfrc_smooth, guesses.warm
     if warm is None:
-        return free, free.r
-    last = InitialGuess(warm, p.M.times(warm), residual(warm))
-    gauss = 0.5 * jnp.sum((last.momentum - p.qfrc_smooth) * (warm - qacc_smooth))
-    better = gauss + cost(last.r) < cost(free.r)
-    return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free), free.r
+        ((r, _),) = each(guesses.free)
+        return InitialGuess(guesses.free, smooth, r), r
+    (r, cost), (last_r, last_cost) = each(guesses.free, warm)
+    free, last = InitialGuess(guesses.free, smooth, r), InitialGuess(warm, p.M.times(warm), last_r)
+    gauss = 0.5 * jnp.sum((last.momentum - smooth) * (warm - guesses.free))
+    better = gauss + last_cost < cost
+    return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free), r
