@@ -47,6 +47,7 @@ class WorldProgram(NamedTuple):
     label: str  # in messages
     inlined: bool = False  # programs of vectors of worlds contain `plain` instead of a call
     flags: tuple[str, ...] = native.SCALAR  # of the compiler
+    worlds_of_part: int = WORLDS_OF_PART
 
 
 def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[Array]) -> Callable[[], ProgramSource]:
@@ -99,7 +100,7 @@ for (long long w = first; w < last; ++w)
 world({", ".join(places)});
 }}
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (!is_question(frame)) share(frame, result(frame, 0)->dims[0], {WORLDS_OF_PART}, worlds, frame);
+if (!is_question(frame)) share(frame, result(frame, 0)->dims[0], {program.worlds_of_part}, worlds, frame);
 return 0;
 }}
 """

@@ -70,15 +70,15 @@ def repeat_on(h: LowerRows, count: Array | int, body: Any) -> LowerRows:
     return h.carried(repeat(count, lambda i, s: body(i, h.carried(s)).carry(), h.carry()))
 
 
-def copied(a: LowerRows, place: Array, size: int) -> LowerRows:
-    """Copy a matrix to new memory of `size` numbers, with rows at another place."""
+def copied(a: LowerRows, place: Array, memory: Array) -> LowerRows:
+    """Copy a matrix over the numbers of `memory`, with rows at another place."""
 
     def row(i: Array, x: Array) -> Array:
         old, new = entry_at(a.place, i), entry_at(place, i)
         copy = lambda j, x: with_entry(x, new + j, entry_at(a.value, old + j))  # noqa: E731
         return lax.fori_loop(entry_at(a.first, i), i + 1, copy, x)
 
-    return LowerRows(repeat(a.count, row, lax.empty((size,), a.value.dtype)), a.first, place, a.count)
+    return LowerRows(repeat(a.count, row, memory), a.first, place, a.count)
 
 
 def first_columns(matrix: Array) -> Array:

@@ -5,7 +5,7 @@ conjugate gradients on H = M + J' s'' J, whose products go through the rows as a
 blocks of H on the diagonal, one for each tree. Directions are inexact: they leave a hundredth of the gradient, since
 further digits save few Newton iterations.
 
-On a CPU with a C compiler `sparse_worlds.c` implements the same method, and eliminates where that costs less.
+On a CPU with a C compiler `used_sparse.py` implements the same method, and eliminates where that costs less.
 """
 
 from collections.abc import Sequence
@@ -124,8 +124,7 @@ def _program(plan: _Plan, operands: tuple[jax.ShapeDtypeStruct, ...]) -> WorldPr
     if plan.layout.nv > MOST_DOFS:
         raise UnsupportedPrimitive(f"more than {MOST_DOFS} dofs")
     source = scalar_source(partial(_on_core, plan), operands)
-    results = tuple(_results(plan, operands))
-    return WorldProgram(partial(_plain, plan), source, results, LABEL, flags=kernel.ON_CORE)
+    return kernel.on_core(partial(_plain, plan), source, _results(plan, operands), LABEL, worlds_of_part=1)
 
 
 def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
@@ -134,14 +133,6 @@ def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtyp
 
 
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    import os, sys
-    if os.environ.get("OLD"):
-        sys.path.insert(0, "/tmp")
-        import sparse_old as so
-        from jaxsim.native import compiler as native
-        target = native.target_of(so.native_source(plan.layout, _results(plan, operands)[0].dtype), native.VECTOR)
-        one = lambda *x: so.natively(plan.layout, plan.limits, target, *plan.again(x))
-        return jax.vmap(one, in_axes=[0 if w else None for w in worlds], axis_size=count)(*operands)
     return world_program.on_cpu(_program(plan, of_world(operands, worlds)), worlds, count, operands)
 
 

@@ -29,8 +29,8 @@ def solve(
     a = rows_in_use(layout, p, partial(_packed, p.J.general[:, None]), partial(_packed, p.J.contact))
     matrix, places = p.M.matrix, jnp.arange(layout.nv, dtype=jnp.int32) * layout.nv
     p = p._replace(M=LowerRows(matrix.reshape(-1), first_columns(matrix), places, layout.nv))
-    of_solver = (newton_directions, cg_directions)[limits.solver.in_c or 0]
-    s, free = minimise(layout, limits, a, p, settings, guesses, of_solver(layout, a, p))
+    directions = METHODS[limits.solver.native_id](layout, a, p)
+    s, free = minimise(layout, limits, a, p, settings, guesses, directions)
     return primal.Solution(s.acc, s.niter, in_slots(a, s.r), in_slots(a, free), s.momentum - p.qfrc_smooth - s.grad)
 
 
@@ -69,7 +69,7 @@ def newton_directions(layout: Layout, a: Rows, p: ConstraintProblem) -> tuple[Ca
     """Return the directions of `primal.newton_directions`."""
 
     def direction(s: primal.SolverState) -> tuple[Array, Any]:
-        h = hessian(layout, a, copied(p.M, p.M.place, p.M.value.size), s.r)
+        h = hessian(layout, a, copied(p.M, p.M.place, lax.empty(p.M.value.shape, p.M.value.dtype)), s.r)
         return substituted(factorised(h), -s.grad), ()
 
     return direction, ()
@@ -78,5 +78,8 @@ def newton_directions(layout: Layout, a: Rows, p: ConstraintProblem) -> tuple[Ca
 def cg_directions(layout: Layout, a: Rows, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:
     """Return the directions of `primal.cg_directions`."""
     nothing = jnp.zeros_like(p.qfrc_smooth)
-    precondition = partial(substituted, factorised(copied(p.M, p.M.place, p.M.value.size)))
+    precondition = partial(substituted, factorised(copied(p.M, p.M.place, lax.empty(p.M.value.shape, p.M.value.dtype))))
     return partial(primal.cg_direction, precondition, p.M.times), (nothing, nothing)
+
+
+METHODS = {0: newton_directions, 1: cg_directions}

@@ -257,9 +257,9 @@ def _direction(
     most = jnp.minimum(rounds * _products_of_round(a, h).astype(p.D.dtype), MOST_PRODUCTS).astype(jnp.int32)
 
     def attempt(state: tuple) -> tuple:
-        _, trees, count, ridge, *_ = state
+        _, trees, count, ridge, memory, *_ = state
         place, least = jnp.where(trees, h.place, whole), jnp.where(trees, h.first, 0)
-        full = hessian(layout, a, copied(h, place, max(nv * nv, h.value.size)), s.r, least)
+        full = hessian(layout, a, copied(h, place, memory), s.r, least)
         full = repeat_on(full, n, lambda v, x: x.with_diagonal(v, x.diagonal(v) * (1 + ridge)))
         f = factorised(full, jnp.where(trees, MOST_PRODUCTS, most))
         early = f.left < 0
