@@ -17,8 +17,6 @@ ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).pa
 MOST_ON_STACK, MOST_OF_ALL = 1 << 14, 1 << 16  # bytes of an array, and of all: threads of some systems have 512 KB
 # bytes of a thread-local array, which is touched as a whole; larger ones belong to the call
 MOST_OF_THREAD = 1 << 22
-    1 << 22
-)  # bytes of a thread-local array; memory of a thread is touched as a whole, that of a call is not
 
 
 def c_function(name: str, closed: Any) -> str:
