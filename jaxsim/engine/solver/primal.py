@@ -52,8 +52,8 @@ class Solver(NamedTuple):
 
     `directions(layout, p)` returns a function from a `SolverState` to the next direction (nv,) and the memory `s.last`
     of the next state, and the initial `s.last`. A line search reduces the derivative to at most `ls_relative` of its
-    initial value. `native_id` is its number in `used_dense.METHODS` and `primal.cu`; without one, JAX operations run it on
-    every platform. `sparse` solves problems with the sparse rows of large models; without it they are refused.
+    initial value. `native_id` is its number in `used_dense.METHODS` and `primal.cu`; without one, JAX operations run it
+    on every platform. `sparse` solves problems with the sparse rows of large models; without it they are refused.
     """
 
     directions: Callable[..., tuple[Callable[..., tuple[Array, Any]], Any]]

@@ -17,10 +17,19 @@ import jax.numpy as jnp
 
 from jaxsim.core.layout import Layout
 from jaxsim.core.types import Backend
-from jaxsim.engine.solver import kernel, used_sparse
+from jaxsim.engine.solver import kernel, primal, used_sparse
 from jaxsim.engine.solver.conjugate_gradients import conjugate_gradients, needed_precision
-from jaxsim.engine.solver.linesearch import ahead, line_search
-from jaxsim.engine.solver.primal import Guesses, IterationLimits, Tolerances, first_guess, one_by_one
+from jaxsim.engine.solver.linesearch import ahead
+from jaxsim.engine.solver.primal import (
+    LS_NEWTON,
+    Guesses,
+    IterationLimits,
+    SolverOperators,
+    SolverState,
+    Tolerances,
+    first_guess,
+    one_by_one,
+)
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     Curvature,
@@ -32,7 +41,7 @@ from jaxsim.engine.solver.problem import (
     residual,
 )
 from jaxsim.math.arrays import einsum
-from jaxsim.math.safe import Array, norm
+from jaxsim.math.safe import Array
 from jaxsim.native import world_program
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, of_world
@@ -43,16 +52,6 @@ MOST_DOFS = 6000  # a factor by rows as wide as the model
 DIRECT = 50  # most that elimination may cost, in rounds of conjugate gradients
 PRECISE = 1e-10  # tolerance below which conjugate gradients are too inexact for a stiff problem
 DIRECT_IF_PRECISE = 5000  # most that elimination may cost then, in rounds
-LS_RELATIVE = 1e-2  # residual derivative of the line search, relative to that at its start
-
-
-class SolverState(NamedTuple):
-    acc: Array
-    momentum: Array  # M a
-    r: Array
-    grad: Array
-    niter: Array
-    done: Array
 
 
 def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
@@ -84,6 +83,7 @@ def minimise(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """Compute qacc (nv,) and the number of Newton iterations."""
+    limits = limits._replace(solver=limits.solver._replace(ls_relative=LS_NEWTON))
     if limits.backend == Backend.XLA:
         return by_jax(layout, limits, p, settings, guesses)
     leaves, tree = jax.tree.flatten((p, settings, guesses))
@@ -140,35 +140,24 @@ def by_jax(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """Compute `minimise` by JAX operations."""
+
+    def inexact(s: SolverState) -> tuple[Array, tuple[()]]:
+        precision, gain = needed_precision(layout, settings, s.grad)
+        return direction(layout, p, curvature(layout, p, s.r), -s.grad, precision, s.done, gain), ()
+
+    operators = SolverOperators(
+        smooth=p.qfrc_smooth,
+        inertia=p.M.times,
+        rows=p.J.times,
+        constraint=lambda r: p.J.transpose_times(force(layout, p, r)),
+        along=lambda r, z, alpha: along(layout, p, ahead(r, z, alpha), z),
+        direction=inexact,
+        last=(),
+    )
     total = lambda r: jnp.sum(costs(layout, p, r))  # noqa: E731
     start, _ = first_guess(one_by_one(partial(residual, layout, p), total), p, guesses)
-
-    def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> SolverState:
-        constraint = p.J.transpose_times(force(layout, p, r))
-        grad = momentum - p.qfrc_smooth - constraint
-        floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
-        small = norm(grad)
-        return SolverState(
-            acc, momentum, r, grad, niter, (settings.scale * small < settings.tolerance) | (small <= floor)
-        )
-
-    def iterate(s: SolverState) -> SolverState:
-        precision, gain = needed_precision(layout, settings, s.grad)
-        search = direction(layout, p, curvature(layout, p, s.r), -s.grad, precision, s.done, gain)
-        mv, z = p.M.times(search), p.J.times(search)
-        derivative = jnp.sum(search * s.grad)
-        line = jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv)
-        exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
-        enough = jnp.maximum(exact, LS_RELATIVE * jnp.abs(derivative))
-        of_rows = lambda alpha: along(layout, p, ahead(s.r, z, alpha), z)  # noqa: E731
-        alpha = line_search(of_rows, line, enough, limits.ls_iterations, s.done)
-        new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s.niter + 1)
-        gain = -0.5 * alpha * derivative
-        return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (derivative >= 0))
-
-    first = prepare(*start, jnp.zeros((), jnp.int32))
-    last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
-    return last.acc, last.niter
+    s = primal.minimise(operators, limits, settings, start, jax.lax.while_loop)
+    return s.acc, s.niter
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
