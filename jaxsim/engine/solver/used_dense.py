@@ -82,4 +82,4 @@ def cg_directions(layout: Layout, a: Rows, p: ConstraintProblem) -> tuple[Callab
     return partial(primal.cg_direction, precondition, p.M.times), (nothing, nothing)
 
 
-METHODS = {0: newton_directions, 1: cg_directions}
+METHODS: dict[int | None, Callable[..., tuple[Callable, Any]]] = {0: newton_directions, 1: cg_directions}

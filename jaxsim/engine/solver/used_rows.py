@@ -185,8 +185,8 @@ def _scalar(a: Rows, k: Array) -> FixedRows:
 def _contact(layout: Layout, a: Rows, k: Array) -> ContactRows:
     """Return the rows of a contact in use, as a single contact."""
     rows, c = _rows_of_contact(layout, a, k), entry_at(a.contact.index, k)
-    own = [gather(x, rows)[None] for x in (a.aref, *a.bounds)]
-    return ContactRows(*own, row_at(a.friction, c)[None], entry_at(a.mu, c)[None])
+    aref, stiffness, lo, hi = (gather(x, rows)[None] for x in (a.aref, *a.bounds))
+    return ContactRows(aref, stiffness, lo, hi, row_at(a.friction, c)[None], entry_at(a.mu, c)[None])
 
 
 def _rows_of_contact(layout: Layout, a: Rows, k: Array) -> Array:
