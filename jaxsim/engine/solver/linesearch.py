@@ -25,20 +25,25 @@ def ahead(r: Any, z: Any, alpha: Array) -> Any:
     return jax.tree.map(lambda r, z: r + alpha * z, r, z)
 
 
+def at_least_once(cond: Callable[..., Array], body: Callable[..., Any], state: Any) -> Any:
+    """Repeat `state = body(state)` while `cond(state)`, the first time in any case and outside of the loop."""
+    return while_packed(cond, body, body(state))
+
+
 def line_search(
     along: Callable[[Array], tuple[Array, Array, Array]],
     quadratic: tuple[Array, Array],
     tolerance: Array,
     iterations: int,
     idle: Array,
-    loop: Callable[..., SearchState] = while_packed,
+    loop: Callable[..., SearchState] = at_least_once,
 ) -> Array:
     """Find alpha with |derivative| below `tolerance`, by Newton's method safeguarded by a bracket.
 
     `along(alpha)` gives, for rows with residual r + alpha z, z = J p: the product of their force with z, the sum of the
     absolute terms, and the second derivative of their cost along z. `quadratic` are the first and second derivative of
     the quadratic part at 0. A world that is `idle` takes its first guess, so that converged worlds of a batch do not
-    prolong the loop. `loop(cond, body, state)` repeats its body.
+    prolong the loop. `loop(cond, body, state)` repeats its body, at least once.
     """
 
     def visit(alpha: Array, s: SearchState) -> SearchState:
@@ -55,7 +60,7 @@ def line_search(
 
     def unfinished(s: SearchState) -> Array:
         exact = jnp.abs(s.derivative) <= jnp.maximum(tolerance, s.noise)
-        return (s.count == 0) | (~exact & ~idle & (s.count < iterations) & (s.lo < s.hi))
+        return ~exact & ~idle & (s.count < iterations) & (s.lo < s.hi)
 
     grad, quad = quadratic
     eps = 4 * jnp.finfo(grad.dtype).eps

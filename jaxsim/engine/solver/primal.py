@@ -11,7 +11,7 @@ from jax import lax
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import contact_facets, contact_frame_force, fixed_rows_times, fixed_rows_transpose_times
 from jaxsim.engine.solver import problem
-from jaxsim.engine.solver.linesearch import ahead, line_search
+from jaxsim.engine.solver.linesearch import ahead, at_least_once, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     ContactRows,
@@ -33,7 +33,7 @@ from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
 from jaxsim.native.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
 from jaxsim.native.rows import count_in_use, over_rows
-from jaxsim.xla.loops import while_each, while_packed
+from jaxsim.xla.loops import while_each
 
 # A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.
 LS_NEWTON, LS_CG = 1e-2, 1e-3
@@ -117,7 +117,7 @@ class SolverOperators(NamedTuple):
     direction: Callable[[SolverState], tuple[Array, Any]]  # the next direction, and `last` of the next state
     last: Any  # of the first state
     sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
-    search_loop: Callable[..., Any] = while_packed  # of the line search
+    search_loop: Callable[..., Any] = at_least_once  # of the line search
     ahead: Callable[[Any, Any, Array], Any] = ahead  # r + alpha z of (r, z, alpha)
 
 

@@ -372,7 +372,7 @@ def minimise(
         along=partial(along, layout, a),
         direction=direction,
         last=last,
-        search_loop=lax.while_loop,
+        search_loop=lambda cond, body, s: lax.while_loop(lambda s: (s.count == 0) | cond(s), body, s),
         ahead=partial(_ahead, a.count),
     )
     one = primal.one_by_one(partial(residual, layout, a), partial(cost, layout, a))
