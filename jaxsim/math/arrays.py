@@ -94,13 +94,23 @@ def with_row(x: Array, i: Array, row: Array) -> Array:
 
 def entry_at(x: Array, *index: Array) -> Array:
     """Return `x[i, j, ...]` for traced indices in bounds: a single load, without a test."""
-    place = tuple(jnp.reshape(jnp.asarray(i, jnp.int32), (1,)) for i in index)
-    return lax.squeeze(jnp.asarray(x).at[place].get(mode="promise_in_bounds", wrap_negative_indices=False), (0,))
+    n = len(index)
+    rest = tuple(x.shape[n:])
+    numbers = lax.GatherDimensionNumbers(tuple(range(len(rest))), tuple(range(n)), tuple(range(n)))
+    return lax.gather(x, _place(index), numbers, (1,) * n + rest, mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def with_entry(x: Array, i: Array, value: Array) -> Array:
     """Return `x` with `x[i]` replaced, as `with_row`, without a test."""
-    return x.at[i].set(value, mode="promise_in_bounds", wrap_negative_indices=False)
+    numbers = lax.ScatterDimensionNumbers(tuple(range(x.ndim - 1)), (0,), (0,))
+    value = jnp.broadcast_to(jnp.asarray(value, x.dtype), x.shape[1:])
+    return lax.scatter(x, _place((i,)), value, numbers, mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def _place(index: tuple[Array, ...]) -> Array:
+    """Return indices as one array (n,)."""
+    each = [lax.reshape(lax.convert_element_type(i, np.int32), (1,)) for i in index]
+    return each[0] if len(each) == 1 else lax.concatenate(each, 0)
 
 
 def gather_all(index: Array, *tables: Array) -> list[Array]:

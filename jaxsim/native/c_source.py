@@ -15,6 +15,8 @@ from jaxsim.native.writer import Buffer, Writer
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
 
 MOST_ON_STACK, MOST_OF_ALL = 1 << 14, 1 << 16  # bytes of an array, and of all: threads of some systems have 512 KB
+# bytes of a thread-local array, which is touched as a whole; larger ones belong to the call
+MOST_OF_THREAD = 1 << 22
 
 
 def c_function(name: str, closed: Any) -> str:
@@ -52,16 +54,18 @@ def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = 
     parameters = ["XLA_FFI_CallFrame* frame", "XLA_FFI_Error** failed"] if calls else []
     parameters += [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
     parameters += [f"{c_type(b.dtype)}* {b.name}" for b in results]
-    body, tables = "\n".join([*_declared(w.buffers), *w.lines]), "\n".join(w.tables)
+    freed = [f"free({b.name});" for b in w.buffers if not b.given and b.nbytes > MOST_OF_THREAD]
+    body, tables = "\n".join([*_declared(w.buffers), *w.lines, *freed]), "\n".join(w.tables)
     return f"{tables}\nFUNCTION void {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
 
 
 def _declared(buffers: Sequence[Buffer]) -> list[str]:
-    """Return declarations of a function's arrays: small ones on the stack up to a bound, the others thread-local."""
+    """Return declarations of a function's arrays: on the stack, thread-local, or if they are large, of a call."""
     found, left = [], MOST_OF_ALL
     for b in sorted((b for b in buffers if not b.given), key=lambda b: b.nbytes):
         left -= b.nbytes
-        found.append(_on_stack(b) if left >= 0 and b.nbytes <= MOST_ON_STACK else _of_thread(b))
+        on_stack = left >= 0 and b.nbytes <= MOST_ON_STACK
+        found.append(_on_stack(b) if on_stack else _of_thread(b) if b.nbytes <= MOST_OF_THREAD else _of_call(b))
     return found
 
 
@@ -74,3 +78,7 @@ def _of_thread(b: Buffer) -> str:
     kind, memory = c_type(b.dtype), f"{b.name}_memory"
     own = f"static _Thread_local {kind} {memory}[{b.size}]; {kind}* volatile {b.name}_place = {memory};"
     return f"{own} {kind}* __restrict__ const {b.name} = {b.name}_place;"
+
+
+def _of_call(b: Buffer) -> str:
+    return f"{c_type(b.dtype)}* __restrict__ const {b.name} = allocated({b.nbytes});"

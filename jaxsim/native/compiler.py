@@ -65,10 +65,6 @@ return 0;
 }
 static XLA_FFI_Buffer* argument(XLA_FFI_CallFrame* frame, int i) { return (XLA_FFI_Buffer*)frame->args.args[i]; }
 static XLA_FFI_Buffer* result(XLA_FFI_CallFrame* frame, int i) { return (XLA_FFI_Buffer*)frame->rets.rets[i]; }
-static XLA_FFI_Error* failure(XLA_FFI_CallFrame* frame, const char* message) {
-XLA_FFI_Error_Create_Args args = {sizeof args, 0, message, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED};
-return frame->api->XLA_FFI_Error_Create(&args);
-}
 """
 
 

@@ -20,6 +20,20 @@
 #define INSIDE(i, most) (i)
 #endif
 
+#if LANES == 1 && !defined(__CUDACC_RTC__)
+#include <stdio.h>
+#include <stdlib.h>
+/* memory of a call */
+static void* allocated(size_t bytes) {
+  void* memory = malloc(bytes);
+  if (!memory) {
+    fputs("jaxsim: no memory left\n", stderr);
+    abort();
+  }
+  return memory;
+}
+#endif
+
 #if LANES == 1
 #define sync()
 #elif defined(__CUDACC_RTC__)

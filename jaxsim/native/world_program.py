@@ -50,6 +50,8 @@ class WorldProgram(NamedTuple):
     results: tuple[jax.ShapeDtypeStruct, ...]
     label: str  # in messages
     inlined: bool = False  # programs of vectors of worlds contain `plain` instead of a call
+    flags: tuple[str, ...] = native.SCALAR  # of the compiler
+    worlds_of_part: int = WORLDS_OF_PART
 
 
 def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[Array]) -> Callable[[], ProgramSource]:
@@ -133,7 +135,7 @@ for (long long w = first; w < last; ++w)
 world({", ".join(places)});
 }}
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (!is_question(frame)) share(frame, result(frame, 0)->dims[0], {WORLDS_OF_PART}, worlds, frame);
+if (!is_question(frame)) share(frame, result(frame, 0)->dims[0], {program.worlds_of_part}, worlds, frame);
 return 0;
 }}
 """
@@ -145,26 +147,30 @@ def run_program(program: WorldProgram, *operands: Array) -> list[Array]:
     return WORLD_PROGRAM(program, *operands)
 
 
-def _begin(program: WorldProgram, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+def begin(program: WorldProgram, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+    """Start to compile a program, for operands of one world, while the caller goes on tracing."""
     with contextlib.suppress(UnsupportedPrimitive):
         source = _sources(program, tuple(operands))
-        for text in (*source.parts, source.world):
-            native.begin(text)
+        for part in source.parts:
+            native.begin(part)
+        native.begin(source.world, program.flags)
 
 
-def _on_cpu(program: WorldProgram, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+def on_cpu(program: WorldProgram, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """Call a program for `count` worlds. Raises UnsupportedPrimitive or CompilerMissing."""
     source = _sources(program, of_world(operands, worlds))
     for part in source.parts:
         native.load_part(part)
     out = [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in program.results]
-    return list(jax.ffi.ffi_call(native.target_of(source.world), out)(*operands, np.array(worlds, np.int32)))
+    target = native.target_of(source.world, program.flags)
+    return list(jax.ffi.ffi_call(target, out)(*operands, np.array(worlds, np.int32)))
 
 
 WORLD_PROGRAM = NativeFunction(
     name="world_program",
     plain=lambda program, *operands: program.plain(*operands),
     results=lambda program, _: program.results,
-    programs={CPU: _on_cpu},
-    begin=_begin,
+    programs={CPU: on_cpu},
+    begin=begin,
     label=lambda program: program.label,
 )

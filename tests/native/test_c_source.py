@@ -2,6 +2,7 @@
 
 import ctypes
 import inspect
+import re
 import shutil
 import subprocess
 
@@ -14,7 +15,7 @@ from jax import lax
 import jaxsim
 from jaxsim.engine.collision import driver
 from jaxsim.math.arrays import entry_at, row_at, with_entry, with_row
-from jaxsim.native import pool
+from jaxsim.native import c_source, pool
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.pool_kernel import KernelSearch, pool_source
@@ -151,6 +152,18 @@ def test_small_arrays_that_a_loop_writes_at_run_time_lie_in_memory():
     assert within.count("set_float64(true") == 2  # the bins in their branch, and what is seen
     assert "EACH(" not in within[: within.index("out0")]  # no copies
     assert source.count("_memory") == 2  # the large array is found once
+
+
+@needs_compiler
+def test_large_arrays_belong_to_the_call(tmp_path, monkeypatch):
+    monkeypatch.setattr(c_source, "MOST_ON_STACK", 64)
+    monkeypatch.setattr(c_source, "MOST_OF_THREAD", 128)  # bytes of 40 rows: more
+    source = ONE_LANE + c_function("f", jax.make_jaxpr(sum_of_rows)(X))
+    name = re.search(r"double\* __restrict__ const (\w+) = allocated\(320\);", source).group(1)
+    assert f"free({name});" in source
+    want, got = np.asarray(sum_of_rows(X)), np.zeros(43)
+    call(compiled(source.replace("FUNCTION void f(", "void f("), tmp_path).f, X, got)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-14)
 
 
 def test_a_primitive_without_source_is_named():

@@ -13,13 +13,13 @@ from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, row_state
 from jaxsim.interface.public import public
 
-NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, in_c=0, sparse=sparse.solve)
+NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, native_id=0, sparse=sparse.solve)
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
 # order and stop early; under that name Newton's method computes their limit (`refusals.py` warns).
 # It also warns of conjugate gradients on large models.
 SOLVERS: dict[int, primal.Solver] = {
     SolverType.NEWTON: NEWTON,
-    SolverType.CG: primal.Solver(primal.cg_directions, primal.LS_CG, in_c=1, sparse=sparse.solve),
+    SolverType.CG: primal.Solver(primal.cg_directions, primal.LS_CG, native_id=1, sparse=sparse.solve),
     SolverType.PGS: NEWTON,
 }
 

@@ -1,12 +1,13 @@
 """The solver as one native call in which each world stops when it converges: a GPU kernel, or a CPU program.
 
-`primal.cu` has the kernel, one warp per world, and `primal.c` the version for one thread. `primal.solve` is the
+`primal.cu` has the kernel, one warp per world, and `used_dense.py` the version for one core. `primal.solve` is the
 reference implementation, used on other platforms and on machines without a compiler. The solver is a JAX primitive, so
 that only the implementation for the program's platform is traced.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,17 +18,21 @@ import numpy as np
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.layout import Layout
 from jaxsim.core.types import Backend
-from jaxsim.engine.solver import primal
+from jaxsim.engine.solver import primal, used_dense
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
-from jaxsim.native.function import CPU, NativeFunction
+from jaxsim.native import world_program
+from jaxsim.native.function import CPU, NativeFunction, of_world
 from jaxsim.native.jaxpr import GPU
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.world_program import ProgramSource, WorldProgram, scalar_source
 
 HERE = Path(__file__).parent
+LABEL = "the constraint solver"
+WORLDS_OF_PART = 4  # that a thread takes at a time
 MOST_DOFS = 1024  # one lane per dof; the most threads of a block
 SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
 
@@ -49,13 +54,13 @@ def solve(
 ) -> primal.Solution:
     """Solve by a native program where there is one, else by `primal.solve`. Not differentiable."""
     # native programs cannot treat a Hessian that rounding made indefinite (`primal.solve_hessian`)
-    in_c = limits.solver.in_c is not None and layout.nv <= MOST_DOFS and not layout.strains
-    if not in_c and limits.backend == Backend.NATIVE:
+    is_native = limits.solver.native_id is not None and layout.nv <= MOST_DOFS and not layout.strains
+    if not is_native and limits.backend == Backend.NATIVE:
         raise UnsupportedError(
             f"opt.backend 'native' with this solver, rows of strains, or over {MOST_DOFS} dofs is not supported: "
             "use 'auto' or 'xla'"
         )
-    if not in_c or limits.backend == Backend.XLA:
+    if not is_native or limits.backend == Backend.XLA:
         return primal.solve(layout, limits, p, settings, guesses)
     numbers = jnp.stack(settings).astype(p.M.matrix.dtype)
     given = dict(zip(SHARED, (p.M.matrix, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi), strict=False))
@@ -70,7 +75,11 @@ def solve(
 
 
 def _plain(plan: Plan, *operands: Array) -> primal.Solution:
-    """Call `primal.solve` with the operands of the primitive."""
+    return _with(primal.solve, plan, *operands)
+
+
+def _with(solve: Callable[..., primal.Solution], plan: Plan, *operands: Array) -> primal.Solution:
+    """Call a solver with the operands of the primitive."""
     x = dict(zip(plan.names, operands, strict=True))
     layout, dtype = plan.layout, x["M"].dtype
     empty = lambda *shape: jnp.zeros(shape, dtype)  # noqa: E731
@@ -91,7 +100,7 @@ def _plain(plan: Plan, *operands: Array) -> primal.Solution:
         mu=x.get("mu", empty(0)),
     )
     settings = primal.Tolerances(*x["settings"])
-    return primal.solve(layout, plan.limits, p, settings, primal.Guesses(x["free"], x.get("warm")))
+    return solve(layout, plan.limits, p, settings, primal.Guesses(x["free"], x.get("warm")))
 
 
 def _results(plan: Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.ShapeDtypeStruct]:
@@ -102,32 +111,30 @@ def _results(plan: Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.S
 
 
 def _begin(plan: Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
-    native.begin(native_source(plan.layout, operands[0].dtype), native.VECTOR)
+    world_program.begin(_program(plan, tuple(operands)), worlds, operands)
 
 
 def _on_cpu(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    if not any(worlds):
-        operands = [x[None] for x in operands]
-    layout, limits, given = plan.layout, plan.limits, dict(zip(plan.names, operands, strict=True))
-    dtype, empty = operands[0].dtype, {"general": (0, layout.nv), "contact": (0, 1, 1), "friction": (0, 5)}
-    full = [given[n] if n in given else jnp.zeros(empty.get(n, 0), dtype) for n in SHARED]
-    numbers = [limits.iterations, limits.ls_iterations, limits.solver.in_c, "warm" in given]
-    limited = np.concatenate([numbers, layout.limit_dof]).astype(np.int32)
-    out = [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in _results(plan, operands)]
-    target = native.target_of(native_source(layout, dtype), native.VECTOR)
-    return list(jax.ffi.ffi_call(target, out)(*full, limited))
+    return world_program.on_cpu(_program(plan, of_world(operands, worlds)), worlds, count, operands)
 
 
-def native_source(layout: Layout, dtype: Any) -> str:
-    """Return the source of the handler for all dense layouts with the same number of rows per contact."""
-    relative = {"LS_NEWTON": primal.LS_NEWTON, "LS_CG": primal.LS_CG}
-    return worlds_source(layout, dtype, relative, "dense_worlds.c")
+@functools.lru_cache(maxsize=32)
+def _program(plan: Plan, operands: tuple[jax.ShapeDtypeStruct, ...]) -> WorldProgram:
+    """Return the program of one world on one core, over the rows in use."""
+    source = scalar_source(partial(_with, used_dense.solve, plan), operands)
+    return on_core(partial(_plain, plan), source, _results(plan, operands), LABEL, WORLDS_OF_PART)
 
 
-def worlds_source(layout: Layout, dtype: Any, constants: dict[str, Any], worlds: str) -> str:
-    """Return the source of a handler: `primal.c` with its constants, and the file that reads the operands."""
-    before = native.PREAMBLE + native.WORKERS + kernels.scalars_source(dtype) + definitions(_rows(layout) | constants)
-    return before + "".join(text(HERE, name) for name in ("rows.cu", "primal.c", worlds))
+def on_core(
+    plain: Callable[..., Sequence[Array]],
+    source: Callable[[], ProgramSource],
+    results: Sequence[jax.ShapeDtypeStruct],
+    label: str,
+    worlds_of_part: int,
+) -> WorldProgram:
+    """Return a program with the compiler's options of the solvers: sums in any order, indices that never overflow."""
+    flags = (*native.VECTOR, "-fno-wrapv")
+    return WorldProgram(plain, source, tuple(results), label, flags=flags, worlds_of_part=worlds_of_part)
 
 
 def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
@@ -167,7 +174,7 @@ def _constants(layout: Layout, limits: primal.IterationLimits) -> dict[str, Any]
         "NG": layout.ngeneral,
         "NL": layout.nlimit,
         "NC": layout.ncontact,
-        "CG": limits.solver.in_c,
+        "CG": limits.solver.native_id,
         "ITERATIONS": limits.iterations,
         "LS_ITERATIONS": limits.ls_iterations,
         "LS_RELATIVE": limits.solver.ls_relative,
@@ -238,5 +245,5 @@ SOLVE = NativeFunction(
     results=_results,
     programs={CPU: _on_cpu, GPU: _on_cuda},
     begin=_begin,
-    label=lambda _: "the constraint solver",
+    label=lambda _: LABEL,
 )

@@ -10,18 +10,6 @@ from jaxsim.math.safe import Array, divide
 from jaxsim.xla.loops import while_packed
 
 
-class SearchLine(NamedTuple):
-    """The problem along a + alpha p: residual r, rows z = J p, first and second derivative of the quadratic part at 0.
-
-    Rows are an array or a PyTree of arrays.
-    """
-
-    r: Any
-    z: Any
-    derivative: Array
-    curvature: Array
-
-
 class SearchState(NamedTuple):
     alpha: Array
     derivative: Array
@@ -37,27 +25,32 @@ def ahead(r: Any, z: Any, alpha: Array) -> Any:
     return jax.tree.map(lambda r, z: r + alpha * z, r, z)
 
 
+def at_least_once(cond: Callable[..., Array], body: Callable[..., Any], state: Any) -> Any:
+    """Repeat `state = body(state)` while `cond(state)`, the first time in any case and outside of the loop."""
+    return while_packed(cond, body, body(state))
+
+
 def line_search(
-    along: Callable[[Any, Any], tuple[Array, Array, Array]],
-    line: SearchLine,
+    along: Callable[[Array], tuple[Array, Array, Array]],
+    quadratic: tuple[Array, Array],
     tolerance: Array,
     iterations: int,
     idle: Array,
-    loop: Callable[..., SearchState] = while_packed,
+    loop: Callable[..., SearchState] = at_least_once,
 ) -> Array:
     """Find alpha with |derivative| below `tolerance`, by Newton's method safeguarded by a bracket.
 
-    `along(r, z)` gives, for rows with residual r: the product of their force with z, the sum of the absolute terms, and
-    the second derivative of their cost along z. A world that is `idle` takes its first guess, so that converged worlds
-    of a batch do not prolong the loop. `loop(cond, body, state)` repeats its body.
+    `along(alpha)` gives, for rows with residual r + alpha z, z = J p: the product of their force with z, the sum of the
+    absolute terms, and the second derivative of their cost along z. `quadratic` are the first and second derivative of
+    the quadratic part at 0. A world that is `idle` takes its first guess, so that converged worlds of a batch do not
+    prolong the loop. `loop(cond, body, state)` repeats its body, at least once.
     """
 
     def visit(alpha: Array, s: SearchState) -> SearchState:
-        r = ahead(line.r, line.z, alpha)
-        force, size, curvature = along(r, line.z)
-        derivative = line.derivative + alpha * line.curvature - force
-        curvature = line.curvature + curvature
-        noise = eps * (jnp.abs(line.derivative) + jnp.abs(alpha * line.curvature) + size)
+        force, size, of_rows = along(alpha)
+        derivative = grad + alpha * quad - force
+        curvature = quad + of_rows
+        noise = eps * (jnp.abs(grad) + jnp.abs(alpha * quad) + size)
         lo = jnp.where(derivative < 0, alpha, s.lo)
         hi = jnp.where(derivative >= 0, alpha, s.hi)
         newton = alpha - divide(derivative, curvature)
@@ -69,8 +62,8 @@ def line_search(
         exact = jnp.abs(s.derivative) <= jnp.maximum(tolerance, s.noise)
         return ~exact & ~idle & (s.count < iterations) & (s.lo < s.hi)
 
-    eps = 4 * jnp.finfo(line.derivative.dtype).eps
-    zero = jnp.zeros_like(line.derivative)
-    start = SearchState(zero, zero, zero, zero, zero + jnp.inf, zero, zero)
-    first = visit(jnp.ones_like(zero), start)
-    return loop(unfinished, lambda s: visit(s.step, s), first).alpha
+    grad, quad = quadratic
+    eps = 4 * jnp.finfo(grad.dtype).eps
+    zero = jnp.zeros_like(grad)
+    start = SearchState(zero, zero, zero, zero, zero + jnp.inf, zero + 1, zero)
+    return loop(unfinished, lambda s: visit(s.step, s), start).alpha

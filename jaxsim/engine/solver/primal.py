@@ -11,7 +11,7 @@ from jax import lax
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import contact_facets, contact_frame_force, fixed_rows_times, fixed_rows_transpose_times
 from jaxsim.engine.solver import problem
-from jaxsim.engine.solver.linesearch import SearchLine, ahead, line_search
+from jaxsim.engine.solver.linesearch import ahead, at_least_once, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     ContactRows,
@@ -33,7 +33,7 @@ from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
 from jaxsim.native.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
 from jaxsim.native.rows import RowsInUse, over_rows, rows_in_use
-from jaxsim.xla.loops import while_each, while_packed
+from jaxsim.xla.loops import while_each
 
 # A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.
 LS_NEWTON, LS_CG = 1e-2, 1e-3
@@ -52,13 +52,13 @@ class Solver(NamedTuple):
 
     `directions(layout, p)` returns a function from a `SolverState` to the next direction (nv,) and the memory `s.last`
     of the next state, and the initial `s.last`. A line search reduces the derivative to at most `ls_relative` of its
-    initial value. `in_c` is the method's number in `primal.c` and `primal.cu`; without one, JAX operations run it on
-    every platform. `sparse` solves problems with the sparse rows of large models; without it they are refused.
+    initial value. `native_id` is its number in `used_dense.METHODS` and `primal.cu`; without one, JAX operations run it
+    on every platform. `sparse` solves problems with the sparse rows of large models; without it they are refused.
     """
 
     directions: Callable[..., tuple[Callable[..., tuple[Array, Any]], Any]]
     ls_relative: float
-    in_c: int | None = None
+    native_id: int | None = None
     sparse: Callable[..., tuple[Array, Array]] | None = None
 
 
@@ -113,13 +113,12 @@ class SolverOperators(NamedTuple):
     inertia: Callable[[Array], Array]  # M x
     rows: Callable[[Array], Any]  # J x
     constraint: Callable[[Any], Array]  # J' f of the forces f of rows with residual r
-    along: Callable[
-        [Any, Any], tuple[Array, Array, Array]
-    ]  # force, sizes and curvature along a line, see `line_search`
+    along: Callable[[Any, Any, Array], tuple[Array, Array, Array]]  # of (r, z, alpha), as `line_search` needs it
     direction: Callable[[SolverState], tuple[Array, Any]]  # the next direction, and `last` of the next state
     last: Any  # of the first state
     sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
-    search_loop: Callable[..., Any] = while_packed  # of the line search
+    search_loop: Callable[..., Any] = at_least_once  # of the line search
+    ahead: Callable[[Any, Any, Array], Any] = ahead  # r + alpha z of (r, z, alpha)
 
 
 def solve(
@@ -133,16 +132,15 @@ def solve(
         inertia=partial(dot, p.M.matrix),
         rows=partial(rows_times, layout, p, used),
         constraint=partial(constraint_force, layout, p, used),
-        along=partial(along, layout, p, used),
+        along=lambda r, z, alpha: along(layout, p, used, ahead(r, z, alpha), z),
         direction=direction,
         last=last,
     )
-    start, free = first_guess(
-        partial(residual, layout, p, used), partial(cost, layout, p, used), p, guesses.free, guesses.warm
-    )
-    acc, niter = minimise(operators, limits, settings, start, while_each)
-    r = residual(layout, p, used, acc)
-    return Solution(acc, niter, in_slots(r), in_slots(free), constraint_force(layout, p, used, r))
+    each = one_by_one(partial(residual, layout, p, used), partial(cost, layout, p, used))
+    start, free = first_guess(each, p, guesses)
+    found = minimise(operators, limits, settings, start, while_each)
+    r = residual(layout, p, used, found.acc)
+    return Solution(found.acc, found.niter, in_slots(r), in_slots(free), constraint_force(layout, p, used, r))
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
@@ -158,12 +156,11 @@ def minimise(
     settings: Tolerances,
     start: InitialGuess,
     loop: Callable[..., SolverState],
-) -> tuple[Array, Array]:
-    """Iterate from an initial guess; `loop(cond, body, state)` repeats its body."""
+) -> SolverState:
+    """Iterate from an initial guess and return the last state; `loop(cond, body, state)` repeats its body."""
     first = _prepare(operators, settings, *start, jnp.zeros((), jnp.int32))._replace(last=operators.last)
     step = partial(_iterate, operators, limits, settings)
-    last = loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
-    return last.acc, last.niter
+    return loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
 
 
 def _prepare(
@@ -184,12 +181,12 @@ def _iterate(operators: SolverOperators, limits: IterationLimits, settings: Tole
     mv, z = operators.inertia(search), operators.rows(search)
     factors = (s.grad, s.momentum - operators.smooth, mv, search)
     total, derivative, curvature, square = operators.sums(*[search * x for x in factors])
-    line = SearchLine(s.r, z, derivative, curvature)
+    line, along = (derivative, curvature), partial(operators.along, s.r, z)
     exact = settings.tolerance * settings.ls_tolerance * jnp.sqrt(square) / settings.scale
     enough = jnp.maximum(exact, limits.solver.ls_relative * jnp.abs(total))
-    alpha = line_search(operators.along, line, enough, limits.ls_iterations, s.done, operators.search_loop)
+    alpha = line_search(along, line, enough, limits.ls_iterations, s.done, operators.search_loop)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
-    new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
+    new = _prepare(operators, settings, acc, momentum, operators.ahead(s.r, z, alpha), s.niter + 1)
     gain = -0.5 * alpha * total  # exact for a quadratic, without cancellation
     done = new.done | (settings.scale * gain < settings.tolerance) | (total >= 0)
     return new._replace(last=last, done=done)
@@ -331,34 +328,45 @@ def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple
     The memory holds the last direction and its preconditioned gradient.
     """
     nothing = jnp.zeros_like(p.qfrc_smooth)
-    return partial(_cg_direction, cholesky(p.M.matrix), p), (nothing, nothing)
+    precondition = partial(solve_factored, cholesky(p.M.matrix))
+    return partial(cg_direction, precondition, partial(dot, p.M.matrix)), (nothing, nothing)
 
 
-def _cg_direction(factor: Array, p: ConstraintProblem, s: SolverState) -> tuple[Array, tuple[Array, Array]]:
-    mgrad = solve_factored(factor, s.grad)
+def cg_direction(
+    precondition: Callable[[Array], Array], inertia: Callable[[Array], Array], s: SolverState
+) -> tuple[Array, tuple[Array, Array]]:
+    """Compute a Polak-Ribiere direction and the memory of the next state, from the products M^-1 x and M x."""
+    mgrad = precondition(s.grad)
     old_search, old_mgrad = s.last
     # grad_old = M old_mgrad; the products below need it only against mgrad and old_mgrad
-    old_grad = dot(p.M.matrix, old_mgrad)
+    old_grad = inertia(old_mgrad)
     beta = divide(jnp.sum(s.grad * (mgrad - old_mgrad)), jnp.sum(old_grad * old_mgrad))
     search = -mgrad + jnp.maximum(beta, 0) * old_search
     return search, (search, mgrad)
 
 
-def first_guess(
-    residual: Callable[[Array], Any],
-    cost: Callable[[Any], Array],
-    p: ConstraintProblem,
-    qacc_smooth: Array,
-    warm: Array | None,
-) -> tuple[InitialGuess, Any]:
+def one_by_one(residual: Callable[[Array], Any], cost: Callable[[Any], Array]) -> Callable[..., list]:
+    """Return a function of several accelerations, which returns the residual and the cost of each."""
+
+    def of_one(acc: Array) -> tuple[Any, Array]:
+        r = residual(acc)
+        return r, cost(r)
+
+    return lambda *accs: [of_one(x) for x in accs]
+
+
+def first_guess(each: Callable[..., Any], p: ConstraintProblem, guesses: Guesses) -> tuple[InitialGuess, Any]:
     """Choose the cheaper of two starts, the unconstrained acceleration and the warm start.
 
-    Also returns the residual of the unconstrained acceleration.
+    `each` gives the residual and the cost of each of its arguments. Also returns the residual of the unconstrained
+    acceleration.
     """
-    free = InitialGuess(qacc_smooth, p.qfrc_smooth, residual(qacc_smooth))
+    smooth, warm = p.qfrc_smooth, guesses.warm
     if warm is None:
-        return free, free.r
-    last = InitialGuess(warm, p.M.times(warm), residual(warm))
-    gauss = 0.5 * jnp.sum((last.momentum - p.qfrc_smooth) * (warm - qacc_smooth))
-    better = gauss + cost(last.r) < cost(free.r)
-    return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free), free.r
+        ((r, _),) = each(guesses.free)
+        return InitialGuess(guesses.free, smooth, r), r
+    (r, cost), (last_r, last_cost) = each(guesses.free, warm)
+    free, last = InitialGuess(guesses.free, smooth, r), InitialGuess(warm, p.M.times(warm), last_r)
+    gauss = 0.5 * jnp.sum((last.momentum - smooth) * (warm - guesses.free))
+    better = gauss + last_cost < cost
+    return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free), r

@@ -143,6 +143,18 @@ def _cone_blocks(layout: Layout, rows: ContactRows, r: Array) -> Array:
     return jnp.where(c.bottom[:, None, None], diagonal, jnp.where(c.middle[:, None, None], block, 0))
 
 
+def _cone_along(layout: Layout, rows: ContactRows, r: Array, z: Array) -> Array:
+    """Compute terms (n, dim) of z' s'' z, whose sum over the rows of a contact counts."""
+    c = _cone(layout, rows, r)
+    ratio, outer, rest = (x[:, None] for x in middle_curvature(c))
+    y = z * c.scale
+    normal, side, u = y[:, :1], y[:, 1:], c.u[:, 1:]
+    along = short_sum(u * side, 1, keepdims=True)
+    first = normal * (normal - 2 * ratio * along)
+    middle = c.weight[:, None] * jnp.concatenate([first, outer * along * u * side + rest * side * side], axis=1)
+    return jnp.where(c.bottom[:, None], rows.D * z * z, jnp.where(c.middle[:, None], middle, 0))
+
+
 def _cone_costs(layout: Layout, rows: ContactRows, r: Array) -> Array:
     c = _cone(layout, rows, r)
     square = (rows.D * r * r).sum(1)
@@ -246,10 +258,7 @@ def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Arr
 def contact_along(layout: Layout, c: ContactRows, r: Array, z: Array) -> tuple[Array, Array, Array]:
     """Compute the part of `along` due to rows of contacts (n, nfacet)."""
     push = contact_force(layout, c, r) * z
-    if elliptic(layout):
-        curvature_along = einsum("cij,cj->ci", _cone_blocks(layout, c, r), z) * z
-    else:
-        curvature_along = scalar_weight(c, r) * z * z
+    curvature_along = _cone_along(layout, c, r, z) if elliptic(layout) else scalar_weight(c, r) * z * z
     return sums(push, jnp.abs(push), curvature_along)
 
 

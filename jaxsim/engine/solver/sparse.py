@@ -5,23 +5,31 @@ conjugate gradients on H = M + J' s'' J, whose products go through the rows as a
 blocks of H on the diagonal, one for each tree. Directions are inexact: they leave a hundredth of the gradient, since
 further digits save few Newton iterations.
 
-On a CPU with a C compiler `sparse_worlds.c` implements the same method, and eliminates where that costs less.
+On a CPU with a C compiler `used_sparse.py` implements the same method, and eliminates where that costs less.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsim.core.layout import Layout
-from jaxsim.core.types import Backend, ConstraintType
-from jaxsim.engine.solver import kernel
-from jaxsim.engine.solver.elimination import elimination_order
-from jaxsim.engine.solver.linesearch import SearchLine, line_search
-from jaxsim.engine.solver.primal import Guesses, IterationLimits, Tolerances, first_guess
+from jaxsim.core.types import Backend
+from jaxsim.engine.solver import kernel, primal, used_sparse
+from jaxsim.engine.solver.conjugate_gradients import conjugate_gradients, needed_precision
+from jaxsim.engine.solver.linesearch import ahead
+from jaxsim.engine.solver.primal import (
+    LS_NEWTON,
+    Guesses,
+    IterationLimits,
+    SolverOperators,
+    SolverState,
+    Tolerances,
+    first_guess,
+    one_by_one,
+)
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     Curvature,
@@ -33,30 +41,17 @@ from jaxsim.engine.solver.problem import (
     residual,
 )
 from jaxsim.math.arrays import einsum
-from jaxsim.math.safe import Array, divide, norm
-from jaxsim.native import compiler as native
+from jaxsim.math.safe import Array
+from jaxsim.native import world_program
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.function import CPU, NativeFunction
-from jaxsim.native.linalg import RIDGES
+from jaxsim.native.function import CPU, NativeFunction, of_world
+from jaxsim.native.world_program import WorldProgram, scalar_source
 
-FORCING = 1e-2  # residual gradient of an inexact direction, relative to the gradient
-QUADRATIC = 1e-6  # the same for equalities only, where one direction leads to the minimum
-SPARE = 0.3  # least residual gradient of a direction, relative to the tolerance
-MAX_CG_ITERATIONS = 200  # for one direction
+LABEL = "the solver of large models"
 MOST_DOFS = 6000  # a factor by rows as wide as the model
 DIRECT = 50  # most that elimination may cost, in rounds of conjugate gradients
 PRECISE = 1e-10  # tolerance below which conjugate gradients are too inexact for a stiff problem
 DIRECT_IF_PRECISE = 5000  # most that elimination may cost then, in rounds
-LS_RELATIVE = 1e-2  # residual derivative of the line search, relative to that at its start
-
-
-class SolverState(NamedTuple):
-    acc: Array
-    momentum: Array  # M a
-    r: Array
-    grad: Array
-    niter: Array
-    done: Array
 
 
 def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
@@ -70,34 +65,6 @@ def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) 
     return p.M.times(x) + p.J.transpose_times(weighted)
 
 
-def conjugate_gradients(
-    times, precondition, b: Array, tolerance: Array, rounds: int, idle: Array, least_gain: Array | float = 0.0
-) -> Array:
-    """Solve A x = b to a relative `tolerance` in the norm of the preconditioner; zero for a world that is `idle`.
-
-    Also stops after a round that lowers x' A x / 2 - b' x by no more than `least_gain`.
-    """
-
-    def unfinished(s: tuple) -> Array:
-        _, _, _, rho, count, gain = s
-        return (rho > enough) & (gain > least_gain) & (count < rounds) & ~idle
-
-    def go(s: tuple) -> tuple:
-        x, r, q, rho, count, _ = s
-        aq = times(q)
-        alpha = divide(rho, jnp.sum(q * aq))
-        x, r = x + alpha * q, r - alpha * aq
-        z = precondition(r)
-        new = jnp.sum(r * z)
-        return x, r, z + divide(new, rho) * q, new, count + 1, 0.5 * alpha * rho
-
-    z = precondition(b)
-    rho = jnp.sum(b * z)
-    enough = tolerance**2 * rho
-    start = (jnp.zeros_like(b), b, z, rho, jnp.zeros((), jnp.int32), jnp.full_like(rho, jnp.inf))
-    return jax.lax.while_loop(unfinished, go, start)[0]
-
-
 def direction(
     layout: Layout,
     p: ConstraintProblem,
@@ -109,33 +76,41 @@ def direction(
 ) -> Array:
     """Compute an approximation of H^-1 b."""
     inverse = p.J.tree_hessian(p.M, c.weight, partial(contact_blocks, layout, p, c)).inverse()
-    return conjugate_gradients(
-        partial(hessian_times, layout, p, c), inverse.times, b, tolerance, MAX_CG_ITERATIONS, idle, least_gain
-    )
+    return conjugate_gradients(partial(hessian_times, layout, p, c), inverse.times, b, tolerance, idle, least_gain)
 
 
 def minimise(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """Compute qacc (nv,) and the number of Newton iterations."""
+    limits = limits._replace(solver=limits.solver._replace(ls_relative=LS_NEWTON))
     if limits.backend == Backend.XLA:
         return by_jax(layout, limits, p, settings, guesses)
     leaves, tree = jax.tree.flatten((p, settings, guesses))
-    again = lambda values: tree.unflatten(values)  # noqa: E731  (JAX cannot keep the bound method)
-    acc, niter = SPARSE_SOLVE(_Plan(layout, limits, again), *leaves)
+    effort = used_sparse.Effort(DIRECT, DIRECT_IF_PRECISE, PRECISE)
+    acc, niter = SPARSE_SOLVE(_Plan(layout, limits, tree, effort), *leaves)
     return acc, niter
 
 
 class _Plan(NamedTuple):
-    """Static data of a solve, and its operands as a problem, settings and guesses."""
+    """Static data of a solve, and the tree of its operands: problem, settings and guesses."""
 
     layout: Layout
     limits: IterationLimits
-    again: Callable[[Sequence[Array]], tuple[ConstraintProblem, Tolerances, Guesses]]
+    tree: Any
+    effort: used_sparse.Effort
+
+    def again(self, operands: Sequence[Array]) -> tuple[ConstraintProblem, Tolerances, Guesses]:
+        """Return the operands as problem, settings and guesses."""
+        return self.tree.unflatten(operands)
 
 
 def _plain(plan: _Plan, *operands: Array) -> tuple[Array, Array]:
     return by_jax(plan.layout, plan.limits, *plan.again(operands))
+
+
+def _on_core(plan: _Plan, *operands: Array) -> tuple[Array, Array]:
+    return used_sparse.solve(plan.layout, plan.limits, *plan.again(operands), plan.effort)
 
 
 def _results(plan: _Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.ShapeDtypeStruct]:
@@ -143,115 +118,46 @@ def _results(plan: _Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.
     return [jax.ShapeDtypeStruct((plan.layout.nv,), real), jax.ShapeDtypeStruct((), jnp.int32)]
 
 
-def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> tuple[Array, Array]:
-    layout, limits, again = plan
-    if layout.nv > MOST_DOFS:
+@lru_cache(maxsize=32)
+def _program(plan: _Plan, operands: tuple[jax.ShapeDtypeStruct, ...]) -> WorldProgram:
+    """Return the program of one world on one core. Raises UnsupportedPrimitive."""
+    if plan.layout.nv > MOST_DOFS:
         raise UnsupportedPrimitive(f"more than {MOST_DOFS} dofs")
-    target = native.target_of(native_source(layout, _results(plan, operands)[0].dtype), native.VECTOR)
-    one = lambda *x: natively(layout, limits, target, *again(x))  # noqa: E731
-    axes = [0 if w else None for w in worlds]
-    return jax.vmap(one, in_axes=axes, axis_size=count)(*operands)
+    source = scalar_source(partial(_on_core, plan), operands)
+    return kernel.on_core(partial(_plain, plan), source, _results(plan, operands), LABEL, worlds_of_part=1)
 
 
-def native_source(layout: Layout, dtype: Any) -> str:
-    """Return the source of the handler for all sparse layouts with the same number of rows per contact."""
-    names = {
-        "FORCING": FORCING,
-        "QUADRATIC": QUADRATIC,
-        "SPARE": SPARE,
-        "MAX_CG": MAX_CG_ITERATIONS,
-        "RIDGES": RIDGES,
-        "DIRECT": DIRECT,
-        "PRECISE": PRECISE,
-        "DIRECT_IF_PRECISE": DIRECT_IF_PRECISE,
-    }
-    return kernel.worlds_source(layout, dtype, names | {"LS_NEWTON": LS_RELATIVE}, "sparse_worlds.c")
+def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+    if plan.layout.nv <= MOST_DOFS:
+        world_program.begin(_program(plan, tuple(operands)), worlds, operands)
 
 
-def natively(
-    layout: Layout,
-    limits: IterationLimits,
-    target: str,
-    p: ConstraintProblem,
-    settings: Tolerances,
-    guesses: Guesses,
-) -> tuple[Array, Array]:
-    """Run `by_jax` as a native program of a CPU; trees without rows get their unconstrained accelerations."""
-    dtype, warm = p.aref.dtype, guesses.free if guesses.warm is None else guesses.warm
-    inertia, first, place = p.M.lower_rows()
-    parent, last = p.J.chains()
-    columns = np.asarray(layout.columns if layout.ngeneral else np.zeros((0, 1), int))
-    wrench, body = p.J.contact.wrench, p.J.contact.body
-    sides = wrench.shape[-2] if layout.ncontact else 1
-    if not layout.ncontact:
-        wrench, body = jnp.zeros((0, 1, 1, 6), dtype), jnp.zeros((0, 1), jnp.int32)
-    general = p.J.general if layout.ngeneral else jnp.zeros((0, 1), dtype)
-    numbers = (inertia, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi, general, wrench, p.J.friction, p.mu)
-    given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), guesses.free, warm)]
-    size = [layout.nv, layout.ngeneral, layout.nlimit, layout.ncontact, layout.nslot]
-    size += [limits.iterations, limits.ls_iterations, guesses.warm is not None]
-    size += [columns.shape[1], sides, _only_equalities(layout)]
-    order, products = elimination_order(columns, parent)
-    rank = np.argsort(order)
-    ranks = np.where(columns < 0, -1, rank[np.maximum(columns, 0)])
-    one_round = 4 * layout.nv + 2 * np.count_nonzero(columns >= 0)
-    size += [min(layout.nv, sides * _longest_chain(parent)), min(int(products / one_round), 1 << 30)]
-    tables = (size, layout.limit_dof, first, place, ranks.ravel(), parent, order, rank, last)
-    plan = np.concatenate(tables).astype(np.int32)
-    out = [jax.ShapeDtypeStruct((layout.nv,), dtype), jax.ShapeDtypeStruct((), jnp.int32)]
-    call = jax.ffi.ffi_call(target, out, vmap_method="broadcast_all")
-    acc, niter = call(*given, body.astype(jnp.int32), p.J.contact.cdof.astype(dtype), plan=plan)
-    return acc, niter
-
-
-def _longest_chain(parent: np.ndarray) -> int:
-    """Return the largest number of dofs on a path to the root."""
-    depth = np.zeros(len(parent) + 1, int)
-    for v, above in enumerate(parent):
-        depth[v] = depth[above] + 1 if above >= 0 else 1
-    return int(depth.max())
-
-
-def _only_equalities(layout: Layout) -> bool:
-    """Return whether all rows are equalities, whose forces have no bounds."""
-    equalities = np.all(layout.general.type == ConstraintType.EQUALITY)
-    return bool(equalities and not layout.nlimit and not layout.ncontact)
+def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    return world_program.on_cpu(_program(plan, of_world(operands, worlds)), worlds, count, operands)
 
 
 def by_jax(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """Compute `minimise` by JAX operations."""
+
+    def inexact(s: SolverState) -> tuple[Array, tuple[()]]:
+        precision, gain = needed_precision(layout, settings, s.grad)
+        return direction(layout, p, curvature(layout, p, s.r), -s.grad, precision, s.done, gain), ()
+
+    operators = SolverOperators(
+        smooth=p.qfrc_smooth,
+        inertia=p.M.times,
+        rows=p.J.times,
+        constraint=lambda r: p.J.transpose_times(force(layout, p, r)),
+        along=lambda r, z, alpha: along(layout, p, ahead(r, z, alpha), z),
+        direction=inexact,
+        last=(),
+    )
     total = lambda r: jnp.sum(costs(layout, p, r))  # noqa: E731
-    start, _ = first_guess(partial(residual, layout, p), total, p, guesses.free, guesses.warm)
-
-    def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> SolverState:
-        constraint = p.J.transpose_times(force(layout, p, r))
-        grad = momentum - p.qfrc_smooth - constraint
-        floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
-        small = norm(grad)
-        return SolverState(
-            acc, momentum, r, grad, niter, (settings.scale * small < settings.tolerance) | (small <= floor)
-        )
-
-    def iterate(s: SolverState) -> SolverState:
-        needed = SPARE * divide(settings.tolerance, settings.scale * norm(s.grad))
-        precision, gain = jnp.clip(needed, least, 0.5), settings.tolerance / settings.scale
-        search = direction(layout, p, curvature(layout, p, s.r), -s.grad, precision, s.done, gain)
-        mv, z = p.M.times(search), p.J.times(search)
-        derivative = jnp.sum(search * s.grad)
-        line = SearchLine(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
-        exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
-        enough = jnp.maximum(exact, LS_RELATIVE * jnp.abs(derivative))
-        alpha = line_search(partial(along, layout, p), line, enough, limits.ls_iterations, s.done)
-        new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s.niter + 1)
-        gain = -0.5 * alpha * derivative
-        return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (derivative >= 0))
-
-    least = QUADRATIC if _only_equalities(layout) else FORCING
-    first = prepare(*start, jnp.zeros((), jnp.int32))
-    last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
-    return last.acc, last.niter
+    start, _ = first_guess(one_by_one(partial(residual, layout, p), total), p, guesses)
+    s = primal.minimise(operators, limits, settings, start, jax.lax.while_loop)
+    return s.acc, s.niter
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -290,5 +196,6 @@ SPARSE_SOLVE = NativeFunction(
     plain=_plain,
     results=_results,
     programs={CPU: _on_cpu},
-    label=lambda _: "the solver of large models",
+    begin=_begin,
+    label=lambda _: LABEL,
 )

@@ -29,7 +29,7 @@ def test_a_solver_without_a_row_is_refused(m, monkeypatch):
 
 
 def test_a_solver_without_a_kernel_is_refused_where_one_is_demanded(m, monkeypatch):
-    monkeypatch.setitem(solve.SOLVERS, SolverType.CG, solve.SOLVERS[SolverType.CG]._replace(in_c=None))
+    monkeypatch.setitem(solve.SOLVERS, SolverType.CG, solve.SOLVERS[SolverType.CG]._replace(native_id=None))
     trace(m)
     with pytest.raises(UnsupportedError, match="backend 'native' with this solver"):
         trace(m.replace(opt=m.opt.replace(backend="native")))
