@@ -20,7 +20,8 @@ from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
 from jaxsim.native.compute import is_known
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.function import CPU, NativeFunction, batched, size_of
+from jaxsim.native.directions import split
+from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds
 from jaxsim.native.segments import segments
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
@@ -50,6 +51,7 @@ class _Plan(NamedTuple):
     label: str = "a stage"
     backend: int | None = None  # `opt.backend` of its model, or that of the stage around it
     tangents: int = 0  # of the last operands, in which it is linear
+    along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
 
 
 class _Traced:
@@ -108,7 +110,9 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
     return jax.make_jaxpr(of)(constants, *shapes), constants
 
 
-def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
+    if plan.along:
+        return None
     return by_kernels(tile.launch, GPU, plan, worlds, count, operands)
 
 
@@ -117,11 +121,27 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
-    if plan.form != "batches" or count < FEWEST_WORLDS or not any(worlds):
+    if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
     if plan.traced.unknown:
         raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
-    return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
+    return (_by_directions if plan.along else partial(by_kernels, vectors.run, VECTORS))(plan, worlds, count, operands)
+
+
+def _by_directions(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """Evaluate a linear stage along directions: what they share in vectors of worlds, the rest in vectors of them."""
+    fixed = len(operands) - plan.tangents
+    shared, along = split(plan.traced.flat(VECTORS), plan.tangents)
+    own = worlds[:fixed] if any(worlds) else [True] * fixed
+    given = [x if any(worlds) else x[None] for x in operands[:fixed]]
+    env = dict(zip(shared.inputs, zip(given, own, strict=True), strict=True))
+    # an array that is both is not computed
+    made = [v for v in shared.outputs if v not in env]
+    env |= by_segments(vectors.run, VECTORS, Flat(shared.inputs, shared.operations, made), env, count, False)
+    passed, has_worlds = zip(*(env[v] for v in shared.outputs), strict=True) if shared.outputs else ((), ())
+    places = [*has_worlds, *worlds[fixed:]]
+    size = next(operands[i].shape[int(worlds[i])] for i in range(fixed, len(operands)))
+    return vectors.run_along(along, places, plan.tangents, (count, size), [*passed, *operands[fixed:]])
 
 
 def by_kernels(
@@ -130,19 +150,8 @@ def by_kernels(
     """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
-    for part in segments(flat, has_worlds, platform):
-        if part.flat is not None:
-            given, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
-            try:
-                found = run(part.flat, worlds, count, given)
-                env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
-            except UnsupportedPrimitive:  # too many arrays for a kernel
-                if platform == VECTORS and plan.form == "batches":
-                    raise
-                for op in part.flat.operations:
-                    env |= by_jax(op, env)
-        elif part.operation is not None:
-            env |= by_jax(part.operation, env)
+    is_whole = platform == VECTORS and plan.form == "batches"
+    env |= by_segments(run, platform, flat, env, count, not is_whole)
     out = []
     for v in flat.outputs:
         x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
@@ -150,7 +159,29 @@ def by_kernels(
     return out
 
 
-def by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
+Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis of worlds
+
+
+def by_segments(run: Run, platform: str, flat: Flat, given: Arrays, count: int, may_fall_back: bool) -> Arrays:
+    """Return the inputs and all arrays that kernels and JAX operations make of them."""
+    env = dict(given)
+    for part in segments(flat, [env[v][1] for v in flat.inputs], platform):
+        if part.flat is not None:
+            operands, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
+            try:
+                found = run(part.flat, worlds, count, operands)
+                env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
+            except UnsupportedPrimitive:  # too many arrays for a kernel
+                if not may_fall_back:
+                    raise
+                for op in part.flat.operations:
+                    env |= by_jax(op, env)
+        elif part.operation is not None:
+            env |= by_jax(part.operation, env)
+    return env
+
+
+def by_jax(op: Operation, env: Arrays) -> Arrays:
     """Return the results of one operation for all worlds."""
     given = [(jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v] for v in op.inputs]
     worlds = any(w for _, w in given)
@@ -163,10 +194,22 @@ def by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple
     return {v: (x, worlds) for v, x in zip(op.outputs, run(*(x for x, _ in given)), strict=True)}
 
 
+def _plain(plan: _Plan, *operands: Array) -> list[Array]:
+    function = partial(eval_jaxpr, plan.traced.closed.jaxpr, plan.traced.closed.consts)
+    fixed = len(operands) - plan.tangents
+    axes = tuple(None if i < fixed else 0 for i in range(len(operands)))
+    return (jax.vmap(function, axes) if plan.along else function)(*operands)
+
+
+def _results(plan: _Plan, operands: Sequence[Any]) -> list[Any]:
+    lead = (operands[-1].shape[0],) if plan.along else ()
+    return [jax.ShapeDtypeStruct((*lead, *v.shape), v.dtype) for v in plan.traced.closed.out_avals]
+
+
 STAGE = NativeFunction(
     name="stage",
-    plain=lambda plan, *operands: eval_jaxpr(plan.traced.closed.jaxpr, plan.traced.closed.consts, *operands),
-    results=lambda plan, _: [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in plan.traced.closed.out_avals],
+    plain=_plain,
+    results=_results,
     programs={CPU: _on_cpu, GPU: _on_cuda},
     label=lambda plan: plan.label,
     backend=lambda plan: plan.backend,
@@ -212,6 +255,8 @@ class _Derivative(NamedTuple):
 
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
     """Return values and tangents, each by a stage; a result that depends on no moving operand has a zero tangent."""
+    if plan.along:
+        return jvp_of_plain(partial(STAGE.by_jax, plan=plan, worlds=worlds), primals, tangents)
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
     if moving not in plan.traced.derivatives:
         plan.traced.derivatives[moving] = _derivative(plan.traced, moving)
@@ -315,12 +360,24 @@ def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
 
 
 def _batch(operands: tuple, dims: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
-    """Batching rule: a batch of worlds, or JAX operations if only tangents have the axis and share all else."""
-    count = len(operands) - plan.tangents
-    if not plan.tangents or any(d is not None for d in dims[:count]):
+    """Batching rule: a batch of worlds, or of directions if only tangents have the axis and share all else."""
+    fixed = len(operands) - plan.tangents
+    if not plan.tangents or any(d is not None for d in dims[:fixed]):
         return batched(STAGE.primitive, operands, dims, plan=plan, worlds=worlds)
-    found = jax.vmap(partial(STAGE.by_jax, plan=plan, worlds=worlds), dims)(*operands)
-    return found, [0] * len(found)
+    if plan.form != "batches":
+        found = jax.vmap(partial(STAGE.by_jax, plan=plan, worlds=worlds), dims)(*operands)
+        return found, [0] * len(found)
+    size = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    given = list(operands)
+    for i in range(fixed, len(operands)):
+        x, d, at = operands[i], dims[i], int(worlds is not None and worlds[i])
+        x = jnp.broadcast_to(jnp.expand_dims(x, at), (*x.shape[:at], size, *x.shape[at:])) if d is None else jnp.moveaxis(x, d, at)
+        given[i] = jax.lax.collapse(x, at, at + 2) if plan.along else x
+    found = bind(*given, plan=plan._replace(along=True), worlds=worlds)
+    at = int(worlds is not None)
+    if plan.along:
+        found = [x.reshape(*x.shape[:at], size, x.shape[at] // size, *x.shape[at + 1 :]) for x in found]
+    return found, [at] * len(found)
 
 
 batching.primitive_batchers[STAGE.primitive] = _batch

@@ -27,8 +27,24 @@ MOST_BYTES = 8 << 20  # of arrays of a vector of worlds
 
 def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Return results (count, ...). Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
-    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
-    text, parts = source(flat, tuple(has_worlds))
+    return _called(source(flat, tuple(has_worlds)), flat, (count,), operands)
+
+
+def run_along(
+    flat: Flat, has_worlds: Sequence[bool], tangents: int, sizes: tuple[int, int], operands: Sequence[Array]
+) -> list[Array]:
+    """Return results (worlds, directions, ...), given these sizes: vectors of directions of one world after another.
+
+    The last `tangents` operands have an axis of directions, after that of worlds if they have one. Raises as `run`.
+    """
+    return _called(source(flat, tuple(has_worlds), tangents), flat, sizes, operands)
+
+
+def _called(
+    source: tuple[str, list[str]], flat: Flat, lead: tuple[int, ...], operands: Sequence[Array]
+) -> list[Array]:
+    out = [jax.ShapeDtypeStruct((*lead, *v.shape), v.dtype) for v in flat.outputs]
+    text, parts = source
     for part in parts:
         native.begin(part)
     native.begin(text, native.WORLDS)
@@ -37,33 +53,49 @@ def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[A
     return list(jax.ffi.ffi_call(native.target_of(text, native.WORLDS), out)(*operands))
 
 
-def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
+def source(flat: Flat, has_worlds: tuple[bool, ...], tangents: int = 0) -> tuple[str, list[str]]:
     """Return C++ source of a function's handler for any number of worlds, and C sources of functions that it calls.
 
-    Raises UnsupportedPrimitive.
+    With `tangents`, the number of last inputs, a vector holds directions of one world. Raises UnsupportedPrimitive.
     """
-    text, parts, nbytes = of_vector(flat, has_worlds)
+    fixed = len(flat.inputs) - tangents
+    wide = tuple(i >= fixed for i in range(len(flat.inputs))) if tangents else has_worlds
+    text, parts, nbytes = of_vector(flat, wide)
     outputs = [v for v in flat.outputs if isinstance(v, Var)]
-    passed = [f"({c_type(v.dtype)}*)argument(frame, {i})->data" for i, v in enumerate(flat.inputs)]
-    passed += [f"({c_type(v.dtype)}*)result(frame, {i})->data" for i, v in enumerate(outputs)]
+    places = [f"({c_type(v.dtype)}*)argument(frame, {i})->data" for i, v in enumerate(flat.inputs)]
+    places += [f"({c_type(v.dtype)}*)result(frame, {i})->data" for i, v in enumerate(outputs)]
+    if tangents:
+        sizes = [math.prod(v.shape) for v in (*flat.inputs, *outputs)]
+        rows = ["world"] * fixed + ["world * directions"] * (tangents + len(outputs))
+        own = [*has_worlds, *(True for _ in outputs)]
+        places = [f"{p} + {r} * {n}" if o else p for p, r, n, o in zip(places, rows, sizes, own, strict=True)]
     return (
         f"""{text}
 static void vectors(long long first, long long last, const void* data) {{
 {memory(nbytes)}
 XLA_FFI_CallFrame* frame = (XLA_FFI_CallFrame*)data;
-const long long count = result(frame, 0)->dims[0];
-for (long long v = first; v < last; ++v) {{
-const long long left = count - v * WORLDS;
-visit(memory, v * WORLDS, left < WORLDS ? left : WORLDS, {", ".join(passed)});
+const long long* sizes = (const long long*)result(frame, 0)->dims;
+{_DIRECTIONS if tangents else _WORLDS}visit(memory, begin, left < WORLDS ? left : WORLDS, {", ".join(places)});
 }}
 }}
 extern "C" XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (!is_question(frame)) share(frame, (result(frame, 0)->dims[0] + WORLDS - 1) / WORLDS, 1, vectors, frame);
+if (is_question(frame)) return 0;
+const long long* sizes = (const long long*)result(frame, 0)->dims;
+share(frame, {"sizes[0] * " if tangents else ""}((sizes[{int(tangents > 0)}] + WORLDS - 1) / WORLDS), 1, vectors, frame);
 return 0;
 }}
 """,
         parts,
     )
+
+
+_WORLDS = """for (long long v = first; v < last; ++v) {
+const long long begin = v * WORLDS, left = sizes[0] - begin;
+"""
+_DIRECTIONS = """const long long directions = sizes[1], each = (directions + WORLDS - 1) / WORLDS;
+for (long long v = first; v < last; ++v) {
+const long long world = v / each, begin = v % each * WORLDS, left = directions - begin;
+"""
 
 
 def memory(nbytes: int) -> str:
