@@ -7,8 +7,10 @@ computed for vectors of directions, in which the shared arrays are numbers.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jax import lax
 
+from jaxsim.native.control import inner_functions
 from jaxsim.native.jaxpr import VECTORS, Flat, Operation, Term, Var, inlined, needed, trace
 from jaxsim.native.linalg import cholesky, solve_factored
 from jaxsim.native.segments import arrays_read, with_views
@@ -30,7 +32,7 @@ def split(flat: Flat, tangents: int) -> Split:
     moving, given = set(flat.inputs[count:]), flat.inputs[:count]
     shared: list[Operation] = []
     along: list[Operation] = []
-    for op in flat.operations:
+    for op in _with_both_branches(flat.operations, moving):
         if depends(op.inputs, moving):
             before, after = _factored(op) if _solves(op) and not depends(op.inputs[:1], moving) else ([], [op])
             shared += before
@@ -49,6 +51,27 @@ def split(flat: Flat, tangents: int) -> Split:
 def depends(terms: Sequence[Term], on: set[Var]) -> bool:
     """Return whether any of these arrays is in a set."""
     return not on.isdisjoint(v for v in terms if isinstance(v, Var))
+
+
+def _with_both_branches(operations: Sequence[Operation], tangents: set[Var]) -> list[Operation]:
+    """Return the operations with a choice between their results in the place of branches that solve systems.
+
+    The matrix of such a system is then factorised once for all directions. Loops and nested branches stay.
+    """
+    moving, found = set(tangents), []
+    for op in operations:
+        if depends(op.inputs, moving):
+            moving |= set(op.outputs)
+        inner = inner_functions(op, VECTORS) if op.name == "cond" and not depends(op.inputs[:1], moving) else []
+        if len(inner) != 2 or not any(_solves(o) for flat in inner for o in flat.operations):
+            found.append(op)
+            continue
+        which, *operands = op.inputs
+        cases = [inlined(branch, operands, found, VECTORS) for branch in op.params["branches"]]
+        choose = trace(lambda i, *x: [jnp.where(i > 0, b, a) for a, b in zip(x[::2], x[1::2])], [which, *(x for both in zip(*cases) for x in both)])
+        results = inlined(choose, [which, *(x for both in zip(*cases) for x in both)], found, VECTORS)
+        found += [Operation(lax.copy_p, {}, [x], [v]) for x, v in zip(results, op.outputs, strict=True)]
+    return found
 
 
 def _solves(op: Operation) -> bool:

@@ -22,7 +22,7 @@ from jaxsim.native.compute import is_known
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.directions import split
 from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds, nested
 from jaxsim.native.segments import segments
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
@@ -215,6 +215,16 @@ STAGE = NativeFunction(
     backend=lambda plan: plan.backend,
 )
 bind = STAGE.primitive.bind
+
+
+def takes_directions(closed: Any) -> bool:
+    """Return whether a function contains a stage with a program for vectors of directions of its tangents."""
+
+    def any_of(jaxpr: Any) -> bool:
+        of_stage = (e.params["plan"].form == "batches" for e in jaxpr.eqns if e.primitive is STAGE.primitive)
+        return any(of_stage) or any(any_of(inner) for e in jaxpr.eqns for inner in nested(e.params))
+
+    return any_of(closed.jaxpr)
 
 
 def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
