@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from jaxsim.math.safe import Array
 from jaxsim.native.control import inner_functions
 from jaxsim.native.jaxpr import VECTORS, Flat, Operation, Term, Var, inlined, needed, trace
 from jaxsim.native.linalg import cholesky, solve_factored
@@ -17,9 +18,10 @@ from jaxsim.native.segments import arrays_read, with_views
 
 
 class Split(NamedTuple):
-    """A linear function in two parts: the outputs of `shared` are the first inputs of `along`, then its tangents.
+    """A linear function in two parts.
 
-    Inputs of `shared` are the function's operands without its tangents.
+    `shared` takes the function's operands without its tangents. `along` takes outputs of `shared`, then the tangents.
+    Its outputs are those that depend on tangents; the others are outputs of `shared`, or constants.
     """
 
     shared: Flat
@@ -43,9 +45,13 @@ def split(flat: Flat, tangents: int) -> Split:
     made = {v: op for op in shared for v in op.outputs}
     own = {v for op in along for v in op.outputs}
     along = with_views(along, made, dict.fromkeys(map(id, shared), True), own)
-    results = [v for v in flat.outputs if isinstance(v, Var) and v not in moving]
-    passed = [v for v in dict.fromkeys([*arrays_read(along), *results]) if v not in moving]
-    return Split(Flat(given, needed(shared, passed), passed), Flat([*passed, *flat.inputs[count:]], along, flat.outputs))
+    passed = [v for v in arrays_read(along) if v not in moving]
+    outputs = list(dict.fromkeys(v for v in flat.outputs if isinstance(v, Var)))
+    shared_outputs = list(dict.fromkeys([*passed, *(v for v in outputs if v not in moving)]))
+    return Split(
+        Flat(given, needed(shared, shared_outputs), shared_outputs),
+        Flat([*passed, *flat.inputs[count:]], along, [v for v in outputs if v in moving]),
+    )
 
 
 def depends(terms: Sequence[Term], on: set[Var]) -> bool:
@@ -67,11 +73,17 @@ def _with_both_branches(operations: Sequence[Operation], tangents: set[Var]) -> 
             found.append(op)
             continue
         which, *operands = op.inputs
-        cases = [inlined(branch, operands, found, VECTORS) for branch in op.params["branches"]]
-        choose = trace(lambda i, *x: [jnp.where(i > 0, b, a) for a, b in zip(x[::2], x[1::2])], [which, *(x for both in zip(*cases) for x in both)])
-        results = inlined(choose, [which, *(x for both in zip(*cases) for x in both)], found, VECTORS)
+        first, second = (inlined(branch, operands, found, VECTORS) for branch in op.params["branches"])
+        both = [which, *first, *second]
+        results = inlined(trace(_second_if, both), both, found, VECTORS)
         found += [Operation(lax.copy_p, {}, [x], [v]) for x, v in zip(results, op.outputs, strict=True)]
     return found
+
+
+def _second_if(which: Array, *both: Array) -> list[Array]:
+    """Return the second half of the arrays where the index of a branch is not 0, else the first half."""
+    half = len(both) // 2
+    return [jnp.where(which > 0, b, a) for a, b in zip(both[:half], both[half:], strict=True)]
 
 
 def _solves(op: Operation) -> bool:

@@ -19,11 +19,11 @@ from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
 from jaxsim.native.compute import is_known
-from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.directions import split
+from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds, nested
-from jaxsim.native.segments import segments
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Term, Var, flatten, holds, nested
+from jaxsim.native.segments import Segment, segments
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
@@ -31,6 +31,7 @@ MOST_CONSTANTS = 4096  # numbers of a table within a kernel
 FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
 # computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
+Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis of worlds
 
 
 # Forms of a stage on a CPU:
@@ -135,13 +136,36 @@ def _by_directions(plan: _Plan, worlds: Sequence[bool], count: int, operands: Se
     own = worlds[:fixed] if any(worlds) else [True] * fixed
     given = [x if any(worlds) else x[None] for x in operands[:fixed]]
     env = dict(zip(shared.inputs, zip(given, own, strict=True), strict=True))
-    # an array that is both is not computed
-    made = [v for v in shared.outputs if v not in env]
-    env |= by_segments(vectors.run, VECTORS, Flat(shared.inputs, shared.operations, made), env, count, False)
-    passed, has_worlds = zip(*(env[v] for v in shared.outputs), strict=True) if shared.outputs else ((), ())
-    places = [*has_worlds, *worlds[fixed:]]
+    passed = along.inputs[: len(along.inputs) - plan.tangents]
+    made = [v for v in shared.outputs if v not in env]  # others are operands
+    parts = segments(Flat(shared.inputs, shared.operations, made), own, VECTORS)
+    has_worlds = _have_worlds(parts, env)
+    program = vectors.source(along, (*(has_worlds[v] for v in passed), *worlds[fixed:]), plan.tangents)
+    vectors.begin(program)  # while the other part is written
+    env |= _evaluated(parts, vectors.run, env, count, False)
     size = next(operands[i].shape[int(worlds[i])] for i in range(fixed, len(operands)))
-    return vectors.run_along(along, places, plan.tangents, (count, size), [*passed, *operands[fixed:]])
+    found = vectors.call(program, along.outputs, (count, size), [*(env[v][0] for v in passed), *operands[fixed:]])
+    moved = dict(zip(along.outputs, found, strict=True))
+
+    def result(v: Term) -> Array:
+        if isinstance(v, Var) and v in moved:
+            return moved[v]
+        x, has_axis = (v, False) if isinstance(v, np.ndarray) else env[v]
+        return jnp.broadcast_to(x[:, None] if has_axis else x, (count, size, *v.shape))
+
+    return [result(v) for v in plan.traced.flat(VECTORS).outputs]
+
+
+def _have_worlds(parts: Sequence[Segment], given: Arrays) -> dict[Var, bool]:
+    """Return whether each array that these parts read or make has an axis of worlds."""
+    found = {v: has_worlds for v, (_, has_worlds) in given.items()}
+    for part in parts:
+        if part.operation is not None:
+            own = any(found[v] for v in part.operation.inputs if isinstance(v, Var))
+            found |= dict.fromkeys(part.operation.outputs, own)
+        elif part.flat is not None:
+            found |= {v: True for v in part.flat.outputs if isinstance(v, Var)}
+    return found
 
 
 def by_kernels(
@@ -151,7 +175,7 @@ def by_kernels(
     flat = plan.traced.flat(platform)
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     is_whole = platform == VECTORS and plan.form == "batches"
-    env |= by_segments(run, platform, flat, env, count, not is_whole)
+    env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, not is_whole)
     out = []
     for v in flat.outputs:
         x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
@@ -159,13 +183,10 @@ def by_kernels(
     return out
 
 
-Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis of worlds
-
-
-def by_segments(run: Run, platform: str, flat: Flat, given: Arrays, count: int, may_fall_back: bool) -> Arrays:
-    """Return the inputs and all arrays that kernels and JAX operations make of them."""
+def _evaluated(parts: Sequence[Segment], run: Run, given: Arrays, count: int, may_fall_back: bool) -> Arrays:
+    """Return the given arrays and all that kernels and JAX operations make of them."""
     env = dict(given)
-    for part in segments(flat, [env[v][1] for v in flat.inputs], platform):
+    for part in parts:
         if part.flat is not None:
             operands, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
             try:
@@ -381,7 +402,11 @@ def _batch(operands: tuple, dims: tuple, *, plan: _Plan, worlds: tuple[bool, ...
     given = list(operands)
     for i in range(fixed, len(operands)):
         x, d, at = operands[i], dims[i], int(worlds is not None and worlds[i])
-        x = jnp.broadcast_to(jnp.expand_dims(x, at), (*x.shape[:at], size, *x.shape[at:])) if d is None else jnp.moveaxis(x, d, at)
+        x = (
+            jnp.broadcast_to(jnp.expand_dims(x, at), (*x.shape[:at], size, *x.shape[at:]))
+            if d is None
+            else jnp.moveaxis(x, d, at)
+        )
         given[i] = jax.lax.collapse(x, at, at + 2) if plan.along else x
     found = bind(*given, plan=plan._replace(along=True), worlds=worlds)
     at = int(worlds is not None)

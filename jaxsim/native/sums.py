@@ -171,11 +171,11 @@ def long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Va
 def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value | None:
     """Return the product with a constant matrix, mostly zeros, as sums over its other entries; None for others."""
     (axes, (batch, _)), out = op.params["dimension_numbers"], op.outputs[0]
-    side = next((k for k, x in enumerate(op.inputs) if isinstance(x, np.ndarray)), None)
-    if side is None or batch or len(axes[0]) != 1 or op.inputs[side].ndim != 2:
+    side, given = next(((k, x) for k, x in enumerate(op.inputs) if isinstance(x, np.ndarray)), (0, None))
+    if given is None or batch or len(axes[0]) != 1 or given.ndim != 2:
         return None
     x, (own,), (other,) = operands[1 - side], axes[side], axes[1 - side]
-    matrix = np.moveaxis(op.inputs[side], own, 1)
+    matrix = np.moveaxis(given, own, 1)
     if 2 * np.count_nonzero(matrix) > matrix.size or x.used is not None or not is_real(out.dtype):
         return None
     rows, columns = np.nonzero(matrix)

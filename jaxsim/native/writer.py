@@ -167,7 +167,7 @@ class Body:
 
     @contextmanager
     def loop(self, count: int, used: str | None = None, first: str = "0") -> Iterator[str]:
-        """Write a loop and yield its index, from `first` on; `used` is an expression of its end if that is known late."""
+        """Write a loop from `first` on and yield its index; `used` is an expression of its end, if not `count`."""
         name, outer, times = next(self.names), self.known, self.times
         self.lines.append(f"for (int {name} = {first}; {name} < {used or count}; ++{name}) {{")
         self.known, self.times = self.known.new_child(), times * (count / 2 if used else count)
