@@ -106,8 +106,8 @@ def inverse_trajectory(
 
     Returns the controls `x` (n, nu), the `states` (qpos, qvel and time), and as `violation` the largest missing force.
     `ilqr(..., states=result.states)` goes on from there. Pass a model with `contacts_from_distance` where nothing
-    touches at the start. A pure function, like `ilqr`. An eager call warns if the search gives up. Raises ValueError for
-    activations, constraints and RK4.
+    touches at the start. A pure function, like `ilqr`; an eager call warns if the search gives up. Raises ValueError
+    for activations, constraints and RK4.
     """
     options = Inverse() if options is None else options
     if m.na or m.opt.integrator == IntegratorType.RK4 or costs.constraints or costs.final_constraints:
