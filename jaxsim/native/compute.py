@@ -22,6 +22,7 @@ from jaxsim.native.sums import (
     long_cumsum,
     reduced_in_parts,
     running,
+    sparse_product,
     write_totals,
 )
 from jaxsim.native.writer import OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, reshaped, with_reads
@@ -160,6 +161,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [running(w, op, operands[0], target)]
     if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
         return [long_cumsum(w, op, operands[0], target)]
+    if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
+        return [with_reads(op, product, operands)]
     if op.name == "dot_general" and w.lanes > 1 and (block := block_of_product(w, op, operands)) is not None:
         return [blocked_product(w, op, operands, block, target)]
     return [with_reads(op, x, operands) for x in EXPRESSIONS[op.name](op, operands)]

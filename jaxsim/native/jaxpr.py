@@ -96,7 +96,7 @@ def flatten(closed: Any, platform: str) -> Flat:
     """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE or TPU."""
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
-    outputs = _inline(closed.jaxpr, closed.consts, inputs, operations, platform)
+    outputs = inlined(closed, inputs, operations, platform)
     return Flat(inputs, needed(operations, outputs), outputs)
 
 
@@ -110,21 +110,22 @@ def needed(operations: Sequence[Operation], outputs: Sequence[Term]) -> list[Ope
     return kept[::-1]
 
 
-def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[Operation], platform: str) -> list[Term]:
-    """Append the operations of a jaxpr for these arguments, and return its results."""
+def inlined(closed: Any, args: Sequence[Term], out: list[Operation], platform: str) -> list[Term]:
+    """Append the operations of a closed jaxpr for these arguments to `out`, and return its results."""
+    jaxpr = closed.jaxpr
     env: dict[Any, Term] = dict(zip(jaxpr.invars, args, strict=True))
-    env |= {v: np.asarray(c) for v, c in zip(jaxpr.constvars, consts, strict=True)}
+    env |= {v: np.asarray(c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True)}
 
     def read(v: Any) -> Term:
         return np.asarray(v.val, v.aval.dtype) if hasattr(v, "val") else env[v]
 
     for eqn in jaxpr.eqns:
-        found = _inlined(eqn, [read(v) for v in eqn.invars], out, platform)
+        found = _of_equation(eqn, [read(v) for v in eqn.invars], out, platform)
         env |= dict(zip(eqn.outvars, found, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
-def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
+def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
     name, params = eqn.primitive.name, eqn.params
     inner = None if _stays(eqn, platform) else _called(eqn, platform)
     hint = HINTS.get(params.get("name", "")) if inner is not None else None
@@ -133,14 +134,14 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
         out.append(Operation(hint, {"jaxpr": inner}, operands, results))
         return results
     if inner is not None:
-        return _inline(inner.jaxpr, inner.consts, operands, out, platform)
+        return inlined(inner, operands, out, platform)
     if name == "custom_linear_solve":
         solve, lengths = params["jaxprs"].solve, params["const_lengths"]
         begin = lengths.matvec + lengths.vecmat
         own = operands[begin : begin + lengths.solve] + operands[sum(lengths) :]
-        return _inline(solve.jaxpr, solve.consts, own, out, platform)
+        return inlined(solve, own, out, platform)
     if name == "reduce" and (sums := _sums(eqn)) is not None:
-        return _inline(sums.jaxpr, sums.consts, operands, out, platform)
+        return inlined(sums, operands, out, platform)
     if name == "xla_metadata_value":
         return operands
     if name == "platform_index":
@@ -149,7 +150,7 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
         return [np.asarray(listed.index(None) if here is None else here, np.int32)]
     if name == "cond" and isinstance(operands[0], np.ndarray):
         branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]
-        return _inline(branch.jaxpr, branch.consts, operands[1:], out, platform)
+        return inlined(branch, operands[1:], out, platform)
     if name in FOLDED and all(isinstance(x, np.ndarray) for x in operands):
         (v,) = eqn.outvars
         return [np.asarray(FOLDED[name](params, v.aval, *operands)).astype(v.aval.dtype)]

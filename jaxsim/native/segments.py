@@ -89,9 +89,9 @@ def _by_level(flat: Flat, known: dict[int, bool], most: float) -> list[Segment]:
     for step, mine in reversed(list(zip(steps, own, strict=True))):
         if isinstance(step, list):
             outputs = [v for op in step for v in op.outputs if v in wanted]
-            kept = needed(_with_views(step, made, known, mine), outputs)
-            found += [Segment(Flat(_read(kept), kept, outputs), None)] if kept else []
-            wanted |= set(_read(kept))
+            kept = needed(with_views(step, made, known, mine), outputs)
+            found += [Segment(Flat(arrays_read(kept), kept, outputs), None)] if kept else []
+            wanted |= set(arrays_read(kept))
         else:
             found.append(Segment(None, step))
             wanted |= {v for v in step.inputs if isinstance(v, Var)}
@@ -133,7 +133,7 @@ def _count(name: str, params: dict[str, Any]) -> int:
 
 def _live_bytes(operations: Sequence[Operation], made: dict[Var, Operation], wanted: set[Var]) -> np.ndarray:
     """Return the bytes of a world that are live after each operation, without results, which are written anyway."""
-    born = {v: k for k, op in enumerate(operations) if not _is_cheap(op) for v in op.outputs}
+    born = {v: k for k, op in enumerate(operations) if not is_cheap(op) for v in op.outputs}
     read: dict[Var, int] = {}
 
     def note(v: Any, k: int) -> None:
@@ -141,12 +141,12 @@ def _live_bytes(operations: Sequence[Operation], made: dict[Var, Operation], wan
             return
         if v in born:
             read[v] = k
-        elif v in made and _is_cheap(made[v]):
+        elif v in made and is_cheap(made[v]):
             for x in made[v].inputs:
                 note(x, k)
 
     for k, op in enumerate(operations):
-        for v in () if _is_cheap(op) else op.inputs:
+        for v in () if is_cheap(op) else op.inputs:
             note(v, k)
     change = np.zeros(len(operations) + 1)
     for v, end in read.items():
@@ -156,13 +156,13 @@ def _live_bytes(operations: Sequence[Operation], made: dict[Var, Operation], wan
     return np.cumsum(change)[:-1]
 
 
-def _read(operations: Sequence[Operation]) -> list[Var]:
+def arrays_read(operations: Sequence[Operation]) -> list[Var]:
     """Return the arrays that these operations read and do not compute."""
     inside = {v for op in operations for v in op.outputs}
     return list({v: None for op in operations for v in op.inputs if isinstance(v, Var) and v not in inside})
 
 
-def _with_views(
+def with_views(
     operations: Sequence[Operation], made: dict[Var, Operation], known: dict[int, bool], own: set[Var]
 ) -> list[Operation]:
     """Return the operations of a kernel, with the cheap operations (views) of earlier kernels that it must repeat."""
@@ -171,7 +171,7 @@ def _with_views(
     def visit(op: Operation) -> None:
         for v in (v for v in op.inputs if isinstance(v, Var) and v in made and v not in own):
             before = made[v]
-            if id(before) not in added and known[id(before)] and _is_cheap(before):
+            if id(before) not in added and known[id(before)] and is_cheap(before):
                 visit(before)
                 added[id(before)] = before
 
@@ -180,7 +180,7 @@ def _with_views(
     return [*added.values(), *operations]
 
 
-def _is_cheap(op: Operation) -> bool:
+def is_cheap(op: Operation) -> bool:
     if op.name in VIEWS or op.name == "iota":
         return True
     return op.name in EXPRESSIONS and op.name not in OFTEN and not any(isinstance(v, Var) for v in op.inputs)

@@ -19,10 +19,11 @@ from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
 from jaxsim.native.compute import is_known
+from jaxsim.native.directions import split
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.function import CPU, NativeFunction, batched, size_of
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds
-from jaxsim.native.segments import segments
+from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Term, Var, flatten, holds, nested
+from jaxsim.native.segments import Segment, segments
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
@@ -30,6 +31,7 @@ MOST_CONSTANTS = 4096  # numbers of a table within a kernel
 FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
 # computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
+Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis of worlds
 
 
 # Forms of a stage on a CPU:
@@ -50,6 +52,7 @@ class _Plan(NamedTuple):
     label: str = "a stage"
     backend: int | None = None  # `opt.backend` of its model, or that of the stage around it
     tangents: int = 0  # of the last operands, in which it is linear
+    along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
 
 
 class _Traced:
@@ -108,7 +111,9 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
     return jax.make_jaxpr(of)(constants, *shapes), constants
 
 
-def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
+    if plan.along:
+        return None
     return by_kernels(tile.launch, GPU, plan, worlds, count, operands)
 
 
@@ -117,11 +122,50 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
-    if plan.form != "batches" or count < FEWEST_WORLDS or not any(worlds):
+    if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
     if plan.traced.unknown:
         raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
-    return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
+    return (_by_directions if plan.along else partial(by_kernels, vectors.run, VECTORS))(plan, worlds, count, operands)
+
+
+def _by_directions(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """Evaluate a linear stage along directions: what they share in vectors of worlds, the rest in vectors of them."""
+    fixed = len(operands) - plan.tangents
+    shared, along = split(plan.traced.flat(VECTORS), plan.tangents)
+    own = worlds[:fixed] if any(worlds) else [True] * fixed
+    given = [x if any(worlds) else x[None] for x in operands[:fixed]]
+    env = dict(zip(shared.inputs, zip(given, own, strict=True), strict=True))
+    passed = along.inputs[: len(along.inputs) - plan.tangents]
+    made = [v for v in shared.outputs if v not in env]  # others are operands
+    parts = segments(Flat(shared.inputs, shared.operations, made), own, VECTORS)
+    has_worlds = _have_worlds(parts, env)
+    program = vectors.source(along, (*(has_worlds[v] for v in passed), *worlds[fixed:]), plan.tangents)
+    vectors.begin(program)  # while the other part is written
+    env |= _evaluated(parts, vectors.run, env, count, False)
+    size = next(operands[i].shape[int(worlds[i])] for i in range(fixed, len(operands)))
+    found = vectors.call(program, along.outputs, (count, size), [*(env[v][0] for v in passed), *operands[fixed:]])
+    moved = dict(zip(along.outputs, found, strict=True))
+
+    def result(v: Term) -> Array:
+        if isinstance(v, Var) and v in moved:
+            return moved[v]
+        x, has_axis = (v, False) if isinstance(v, np.ndarray) else env[v]
+        return jnp.broadcast_to(x[:, None] if has_axis else x, (count, size, *v.shape))
+
+    return [result(v) for v in plan.traced.flat(VECTORS).outputs]
+
+
+def _have_worlds(parts: Sequence[Segment], given: Arrays) -> dict[Var, bool]:
+    """Return whether each array that these parts read or make has an axis of worlds."""
+    found = {v: has_worlds for v, (_, has_worlds) in given.items()}
+    for part in parts:
+        if part.operation is not None:
+            own = any(found[v] for v in part.operation.inputs if isinstance(v, Var))
+            found |= dict.fromkeys(part.operation.outputs, own)
+        elif part.flat is not None:
+            found |= {v: True for v in part.flat.outputs if isinstance(v, Var)}
+    return found
 
 
 def by_kernels(
@@ -130,19 +174,8 @@ def by_kernels(
     """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
-    for part in segments(flat, has_worlds, platform):
-        if part.flat is not None:
-            given, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
-            try:
-                found = run(part.flat, worlds, count, given)
-                env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
-            except UnsupportedPrimitive:  # too many arrays for a kernel
-                if platform == VECTORS and plan.form == "batches":
-                    raise
-                for op in part.flat.operations:
-                    env |= by_jax(op, env)
-        elif part.operation is not None:
-            env |= by_jax(part.operation, env)
+    is_whole = platform == VECTORS and plan.form == "batches"
+    env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, not is_whole)
     out = []
     for v in flat.outputs:
         x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
@@ -150,7 +183,26 @@ def by_kernels(
     return out
 
 
-def by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
+def _evaluated(parts: Sequence[Segment], run: Run, given: Arrays, count: int, may_fall_back: bool) -> Arrays:
+    """Return the given arrays and all that kernels and JAX operations make of them."""
+    env = dict(given)
+    for part in parts:
+        if part.flat is not None:
+            operands, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
+            try:
+                found = run(part.flat, worlds, count, operands)
+                env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
+            except UnsupportedPrimitive:  # too many arrays for a kernel
+                if not may_fall_back:
+                    raise
+                for op in part.flat.operations:
+                    env |= by_jax(op, env)
+        elif part.operation is not None:
+            env |= by_jax(part.operation, env)
+    return env
+
+
+def by_jax(op: Operation, env: Arrays) -> Arrays:
     """Return the results of one operation for all worlds."""
     given = [(jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v] for v in op.inputs]
     worlds = any(w for _, w in given)
@@ -163,15 +215,37 @@ def by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple
     return {v: (x, worlds) for v, x in zip(op.outputs, run(*(x for x, _ in given)), strict=True)}
 
 
+def _plain(plan: _Plan, *operands: Array) -> list[Array]:
+    function = partial(eval_jaxpr, plan.traced.closed.jaxpr, plan.traced.closed.consts)
+    fixed = len(operands) - plan.tangents
+    axes = tuple(None if i < fixed else 0 for i in range(len(operands)))
+    return (jax.vmap(function, axes) if plan.along else function)(*operands)
+
+
+def _results(plan: _Plan, operands: Sequence[Any]) -> list[Any]:
+    lead = (operands[-1].shape[0],) if plan.along else ()
+    return [jax.ShapeDtypeStruct((*lead, *v.shape), v.dtype) for v in plan.traced.closed.out_avals]
+
+
 STAGE = NativeFunction(
     name="stage",
-    plain=lambda plan, *operands: eval_jaxpr(plan.traced.closed.jaxpr, plan.traced.closed.consts, *operands),
-    results=lambda plan, _: [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in plan.traced.closed.out_avals],
+    plain=_plain,
+    results=_results,
     programs={CPU: _on_cpu, GPU: _on_cuda},
     label=lambda plan: plan.label,
     backend=lambda plan: plan.backend,
 )
 bind = STAGE.primitive.bind
+
+
+def takes_directions(closed: Any) -> bool:
+    """Return whether a function contains a stage with a program for vectors of directions of its tangents."""
+
+    def any_of(jaxpr: Any) -> bool:
+        of_stage = (e.params["plan"].form == "batches" for e in jaxpr.eqns if e.primitive is STAGE.primitive)
+        return any(of_stage) or any(any_of(inner) for e in jaxpr.eqns for inner in nested(e.params))
+
+    return any_of(closed.jaxpr)
 
 
 def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
@@ -212,6 +286,8 @@ class _Derivative(NamedTuple):
 
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
     """Return values and tangents, each by a stage; a result that depends on no moving operand has a zero tangent."""
+    if plan.along:
+        return jvp_of_plain(partial(STAGE.by_jax, plan=plan, worlds=worlds), primals, tangents)
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
     if moving not in plan.traced.derivatives:
         plan.traced.derivatives[moving] = _derivative(plan.traced, moving)
@@ -315,12 +391,28 @@ def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
 
 
 def _batch(operands: tuple, dims: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
-    """Batching rule: a batch of worlds, or JAX operations if only tangents have the axis and share all else."""
-    count = len(operands) - plan.tangents
-    if not plan.tangents or any(d is not None for d in dims[:count]):
+    """Batching rule: a batch of worlds, or of directions if only tangents have the axis and share all else."""
+    fixed = len(operands) - plan.tangents
+    if not plan.tangents or any(d is not None for d in dims[:fixed]):
         return batched(STAGE.primitive, operands, dims, plan=plan, worlds=worlds)
-    found = jax.vmap(partial(STAGE.by_jax, plan=plan, worlds=worlds), dims)(*operands)
-    return found, [0] * len(found)
+    if plan.form != "batches":
+        found = jax.vmap(partial(STAGE.by_jax, plan=plan, worlds=worlds), dims)(*operands)
+        return found, [0] * len(found)
+    size = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    given = list(operands)
+    for i in range(fixed, len(operands)):
+        x, d, at = operands[i], dims[i], int(worlds is not None and worlds[i])
+        x = (
+            jnp.broadcast_to(jnp.expand_dims(x, at), (*x.shape[:at], size, *x.shape[at:]))
+            if d is None
+            else jnp.moveaxis(x, d, at)
+        )
+        given[i] = jax.lax.collapse(x, at, at + 2) if plan.along else x
+    found = bind(*given, plan=plan._replace(along=True), worlds=worlds)
+    at = int(worlds is not None)
+    if plan.along:
+        found = [x.reshape(*x.shape[:at], size, x.shape[at] // size, *x.shape[at + 1 :]) for x in found]
+    return found, [at] * len(found)
 
 
 batching.primitive_batchers[STAGE.primitive] = _batch

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 
-from jaxsim.native.expressions import Index, c_type, chosen, linear, plus
+import numpy as np
+
+from jaxsim.native.expressions import Index, c_type, chosen, is_real, linear, plus
 from jaxsim.native.jaxpr import Flat, Operation, Term, Var
 from jaxsim.native.operations import CUMULATIVE, REDUCTIONS, STARTS, clamped, in_use
-from jaxsim.native.writer import RECOMPUTED, Body, Buffer, Loop, Value, Writer, named, result_buffer
+from jaxsim.native.writer import CYCLES_OF_LOAD, RECOMPUTED, Body, Buffer, Loop, Value, Writer, named, result_buffer
 
 MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # most sums of a matrix product that a lane computes together; fewest terms of each
 CYCLES_OF_LOOP = 3  # overhead of an iteration, in instructions
@@ -164,6 +166,36 @@ def long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Va
     w.write(body, [], rows, head)
     w.written(buffer)
     return w.stored(buffer, out.shape)
+
+
+def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value | None:
+    """Return the product with a constant matrix, mostly zeros, as sums over its other entries; None for others."""
+    (axes, (batch, _)), out = op.params["dimension_numbers"], op.outputs[0]
+    side, given = next(((k, x) for k, x in enumerate(op.inputs) if isinstance(x, np.ndarray)), (0, None))
+    if given is None or batch or len(axes[0]) != 1 or given.ndim != 2:
+        return None
+    x, (own,), (other,) = operands[1 - side], axes[side], axes[1 - side]
+    matrix = np.moveaxis(given, own, 1)
+    if 2 * np.count_nonzero(matrix) > matrix.size or x.used is not None or not is_real(out.dtype):
+        return None
+    rows, columns = np.nonzero(matrix)
+    first = np.searchsorted(rows, np.arange(len(matrix) + 1)).astype(np.int32)
+    first, columns, entries = w.constant(first), w.constant(columns.astype(np.int32)), w.constant(matrix[matrix != 0])
+    place = 0 if side == 0 else len(out.shape) - 1
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        row, rest = index[place], [i for d, i in enumerate(index) if d != place]
+        total = body.variable(out.dtype, "0", x.uniform)
+        begin, end = (body.at(first, [body.index(plus(row, k))]) for k in (0, 1))
+        with body.loop(len(rows), end, begin) as t:
+            at = body.at(columns, [t])
+            term = body.at(x, [*rest[:other], at, *rest[other:]])
+            body.lines.append(f"ASSIGN({total}, {total} + {body.at(entries, [t])} * {term});")
+            body.cost += 3 * body.times
+        return total
+
+    mean = -(-len(rows) // len(matrix))
+    return Value(out.shape, out.dtype, entry, mean * (x.cost + CYCLES_OF_LOAD + 1), uniform=x.uniform)
 
 
 def block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:

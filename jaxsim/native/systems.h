@@ -129,10 +129,16 @@ FUNCTION void solve_any(int lane, int count, int n, int m, T* s, const T* a, con
 }
 
 /* x (n x m) with a x = b, entries of `a` below its diagonal if `forward`, else above; (i, k) at a[i * row + k * col], a
-   right-hand side's (i, c) at b[i * next + c * beside]. `work` is like b. */
-FUNCTION void solve_triangular(int lane, int count, int n, int m, bool forward, bool unit, const T* a, int row, int col,
-                               const T* b, int next, int beside, T* work, T* x) {
-  ALL(e, count * n * m) work[e] = b[e];
+   right-hand side's (i, c) at b[i * next + c * beside]. `work` is like b. Worlds of a vector may share both. */
+#ifdef WIDE
+template <class A, class B>
+#else
+#define A T
+#define B T
+#endif
+FUNCTION void solve_triangular(int lane, int count, int n, int m, bool forward, bool unit, const A* a, int row, int col,
+                               const B* b, int next, int beside, T* work, T* x) {
+  ALL(e, count * n * m) PUT(work, e, b[e]);
   sync();
   for (int step = 0; step < n; ++step) {
     int k = forward ? step : n - 1 - step, left = n - step;
@@ -145,3 +151,7 @@ FUNCTION void solve_triangular(int lane, int count, int n, int m, bool forward, 
     sync();
   }
 }
+#ifndef WIDE
+#undef A
+#undef B
+#endif

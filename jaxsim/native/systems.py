@@ -98,7 +98,9 @@ def triangular_solve(w: Writer, op: Operation, operands: list[Value], _: Targets
     row, col = (1, n) if transposed else (n, 1)
     beside, next_ = (1, m) if p["left_side"] else (n, 1)
     unit = "true" if p["unit_diagonal"] else "false"
-    left, right = _read(w, a), _read(w, b)
+    left, right = w.in_buffer(a).buffer, w.in_buffer(b).buffer
+    assert left is not None and right is not None  # they are in memory
+    w.read({left, right})
     work = w.buffer(b.dtype, b.size if w.lanes == 1 else TOLD)
     x = w.buffer(b.dtype, b.size)
     arrays = [left, str(row), str(col), right, str(next_), str(beside), work, x]

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxsim.native.jaxpr import TPU, Flat, Operation, Term, Var, flatten
+from jaxsim.native.jaxpr import TPU, VECTORS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.compat import scan_lengths
+
+SYSTEMS = ("cholesky", "triangular_solve", "small_matrices")
 
 
 def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[bool]:
@@ -43,6 +45,8 @@ def uniform_results(
     if op.name == "by_value":
         own = uniform_outputs(flatten(op.params["jaxpr"], platform), operands, platform)
         return [operands[0] and known for known in own]
+    if op.name in SYSTEMS and platform == VECTORS:
+        return [False] * len(op.outputs)  # `systems.h` writes vectors
     return [op.name == "any_of_vector" or all(operands)] * len(op.outputs)
 
 

@@ -15,7 +15,7 @@ from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native.compute import compute
 from jaxsim.native.expressions import NUMBERS, PREAMBLE, UnsupportedPrimitive, c_type
-from jaxsim.native.jaxpr import Flat, Var
+from jaxsim.native.jaxpr import Flat, Term, Var
 from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.native.writer import Buffer, Writer, places
@@ -25,45 +25,78 @@ MOST_NUMBERS = 1_000_000  # entries of all results, for one world
 MOST_BYTES = 8 << 20  # of arrays of a vector of worlds
 
 
+Program = tuple[str, list[str]]  # C++ source of a handler, and C sources of functions that it calls
+
+
 def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Return results (count, ...). Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
-    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
-    text, parts = source(flat, tuple(has_worlds))
+    return call(source(flat, tuple(has_worlds)), flat.outputs, (count,), operands)
+
+
+def begin(program: Program) -> None:
+    """Start to compile a program in other threads."""
+    text, parts = program
     for part in parts:
         native.begin(part)
     native.begin(text, native.WORLDS)
+
+
+def call(program: Program, outputs: Sequence[Term], lead: tuple[int, ...], operands: Sequence[Array]) -> list[Array]:
+    """Return results (*lead, ...): `lead` is the number of worlds and, if a vector holds directions, that of these."""
+    text, parts = program
+    begin(program)
     for part in parts:
         native.load_part(part)
+    out = [jax.ShapeDtypeStruct((*lead, *v.shape), v.dtype) for v in outputs]
     return list(jax.ffi.ffi_call(native.target_of(text, native.WORLDS), out)(*operands))
 
 
-def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
-    """Return C++ source of a function's handler for any number of worlds, and C sources of functions that it calls.
+def source(flat: Flat, has_worlds: tuple[bool, ...], tangents: int = 0) -> Program:
+    """Return the program of a function for any number of worlds. Raises UnsupportedPrimitive.
 
-    Raises UnsupportedPrimitive.
+    With `tangents`, a vector holds directions of one world: the last `tangents` inputs and all results have an axis of
+    directions, after that of worlds if they have one.
     """
-    text, parts, nbytes = of_vector(flat, has_worlds)
+    fixed = len(flat.inputs) - tangents
+    wide = tuple(i >= fixed for i in range(len(flat.inputs))) if tangents else has_worlds
+    text, parts, nbytes = of_vector(flat, wide)
     outputs = [v for v in flat.outputs if isinstance(v, Var)]
-    passed = [f"({c_type(v.dtype)}*)argument(frame, {i})->data" for i, v in enumerate(flat.inputs)]
-    passed += [f"({c_type(v.dtype)}*)result(frame, {i})->data" for i, v in enumerate(outputs)]
+    places = [f"({c_type(v.dtype)}*)argument(frame, {i})->data" for i, v in enumerate(flat.inputs)]
+    places += [f"({c_type(v.dtype)}*)result(frame, {i})->data" for i, v in enumerate(outputs)]
+    if tangents:
+        sizes = [math.prod(v.shape) for v in (*flat.inputs, *outputs)]
+        rows = ["world"] * fixed + ["world * directions"] * (tangents + len(outputs))
+        own = [*has_worlds, *(True for _ in outputs)]
+        places = [f"{p} + {r} * {n}" if o else p for p, r, n, o in zip(places, rows, sizes, own, strict=True)]
+    number = f"sizes[0] * {_VECTORS.format(1)}" if tangents else _VECTORS.format(0)
     return (
         f"""{text}
 static void vectors(long long first, long long last, const void* data) {{
 {memory(nbytes)}
 XLA_FFI_CallFrame* frame = (XLA_FFI_CallFrame*)data;
-const long long count = result(frame, 0)->dims[0];
-for (long long v = first; v < last; ++v) {{
-const long long left = count - v * WORLDS;
-visit(memory, v * WORLDS, left < WORLDS ? left : WORLDS, {", ".join(passed)});
+const long long* sizes = (const long long*)result(frame, 0)->dims;
+{_DIRECTIONS if tangents else _WORLDS}visit(memory, begin, left < WORLDS ? left : WORLDS, {", ".join(places)});
 }}
 }}
 extern "C" XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (!is_question(frame)) share(frame, (result(frame, 0)->dims[0] + WORLDS - 1) / WORLDS, 1, vectors, frame);
+if (is_question(frame)) return 0;
+const long long* sizes = (const long long*)result(frame, 0)->dims;
+share(frame, {number}, 1, vectors, frame);
 return 0;
 }}
 """,
         parts,
     )
+
+
+_VECTORS = "((sizes[{}] + WORLDS - 1) / WORLDS)"
+_WORLDS = """for (long long v = first; v < last; ++v) {
+const long long begin = v * WORLDS, left = sizes[0] - begin;
+"""
+_DIRECTIONS = f"""const long long directions = sizes[1], each = {_VECTORS.format(1)};
+for (long long v = first; v < last; ++v) {{
+const long long world = v / each, begin = v % each * WORLDS, left = directions - begin;
+"""
 
 
 def memory(nbytes: int) -> str:

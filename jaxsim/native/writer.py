@@ -167,10 +167,10 @@ class Body:
         self.lines.append("}")
 
     @contextmanager
-    def loop(self, count: int, used: str | None = None) -> Iterator[str]:
-        """Write a loop and yield its index; `used` is an expression of the number of iterations that are in use."""
+    def loop(self, count: int, used: str | None = None, first: str = "0") -> Iterator[str]:
+        """Write a loop from `first` on and yield its index; `used` is an expression of its end, if not `count`."""
         name, outer, times = next(self.names), self.known, self.times
-        self.lines.append(f"for (int {name} = 0; {name} < {used or count}; ++{name}) {{")
+        self.lines.append(f"for (int {name} = {first}; {name} < {used or count}; ++{name}) {{")
         self.known, self.times = self.known.new_child(), times * (count / 2 if used else count)
         yield name
         self.known, self.times = outer, times

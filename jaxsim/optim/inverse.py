@@ -5,6 +5,7 @@ arXiv 2309.01813. The forces of a step depend on three consecutive positions, so
 diagonals of blocks. It is factorised as one of three diagonals of blocks twice as large.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -105,7 +106,8 @@ def inverse_trajectory(
 
     Returns the controls `x` (n, nu), the `states` (qpos, qvel and time), and as `violation` the largest missing force.
     `ilqr(..., states=result.states)` goes on from there. Pass a model with `contacts_from_distance` where nothing
-    touches at the start. A pure function, like `ilqr`. Raises ValueError for activations, constraints and RK4.
+    touches at the start. A pure function, like `ilqr`; an eager call warns if the search gives up. Raises ValueError
+    for activations, constraints and RK4.
     """
     options = Inverse() if options is None else options
     if m.na or m.opt.integrator == IntegratorType.RK4 or costs.constraints or costs.final_constraints:
@@ -123,6 +125,15 @@ def inverse_trajectory(
         result = _compiled()(problem, positions, options, watched)
     if not bool(jnp.isfinite(result.cost)):
         raise FloatingPointError("inverse_trajectory: the cost is not finite at the positions given; start from others")
+    count = int(result.iterations)
+    if not bool(result.converged) and count < options.iterations:
+        warnings.warn(
+            f"inverse_trajectory gives up after iteration {count}: no step lowers the cost, and forces of "
+            f"{float(result.violation):.2g} N or N m are missing. Start from other positions, or go on with ilqr and "
+            "these states",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return result
 
 

@@ -1,7 +1,7 @@
 """A step as a few kernels: by one lane, and by threads, against the step of operations of JAX."""
 
 import shutil
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -150,17 +150,57 @@ def test_derivatives_of_a_batch_are_programs_and_those_of_the_step(name, mode):
         np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
 
 
-def test_many_directions_of_a_batch_share_the_step():
-    """Operations of JAX compute a Jacobian: programs would compute the step again for each of its directions."""
+def by_jacfwd(f, x, d):
+    return jax.vmap(jax.jacfwd(f))(x, d)
+
+
+def by_jacrev(f, x, d):
+    return jax.vmap(jax.jacrev(f))(x, d)
+
+
+def by_directions_of_a_batch(f, x, d):
+    """One direction for all worlds at a time: the axis of directions is the outer one."""
+    along = lambda t: jax.jvp(lambda x: jax.vmap(f)(x, d), (x,), (jnp.broadcast_to(t, x.shape),))[1]  # noqa: E731
+    return jnp.moveaxis(jax.vmap(along)(jnp.eye(x.shape[1])), 0, 2)
+
+
+def by_jacobian_of_one(f, x, d):
+    return jax.jacfwd(f)(x[4], jax.tree.map(lambda y: y[4], d))
+
+
+@pytest.mark.parametrize(
+    ("jacobian", "calls"),
+    [
+        (by_jacfwd, 3),
+        pytest.param(by_jacrev, 3, marks=pytest.mark.slow),
+        pytest.param(by_directions_of_a_batch, 3, marks=pytest.mark.slow),
+        pytest.param(by_jacobian_of_one, 5, marks=pytest.mark.slow),  # its step is operations of JAX with three calls
+    ],
+)
+def test_a_jacobian_is_a_program_of_vectors_of_directions(jacobian, calls):
+    """Beside the step, one program computes what the directions of a world share, and one what each of them needs."""
     m = jaxsim.load_model(BALL)
     d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, 9))
 
-    def jacobian(step):
-        one = lambda v, d: step(m, d.replace(qvel=v)).qvel  # noqa: E731
-        return jax.jit(jax.vmap(jax.jacfwd(one)))(d.qvel, d)
+    def of(step):
+        return jax.jit(partial(jacobian, lambda v, d: step(m, d.replace(qvel=v)).qvel)).lower(d.qvel, d)
 
-    want = jacobian(step_by_stages)
-    np.testing.assert_allclose(jacobian(jaxsim.step), want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
+    program = of(jaxsim.step)
+    assert program.as_text().count("custom_call @jaxsim_") == calls
+    got, want = (f.compile()(d.qvel, d) for f in (program, of(step_by_stages)))
+    np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
+
+
+@pytest.mark.slow
+def test_a_jacobian_of_a_jacobian_is_that_of_the_step():
+    m = jaxsim.load_model(BALL)
+    d = jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, 0.1))
+
+    def of(step):
+        return jax.jit(jax.jacrev(jax.jacfwd(lambda v: step(m, d.replace(qvel=v)).qvel)))(d.qvel)
+
+    want = of(step_by_stages)
+    np.testing.assert_allclose(of(jaxsim.step), want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
 
 
 def solves(jaxpr):

@@ -1,5 +1,6 @@
 """Optimisation over positions by inverse dynamics, and starts with gaps."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -37,6 +38,28 @@ def test_inverse_dynamics_solve_a_linear_problem_in_one_step():
     found = optim.inverse_trajectory(m, d, COSTS, jnp.ones((N + 1, 1)), optim.Inverse(10, damping=0.0))
     np.testing.assert_allclose(found.history[1], riccati(), rtol=1e-8)
     assert found.converged and found.iterations == 1
+
+
+@pytest.mark.slow
+def test_a_batch_of_guesses_is_solved_as_each_of_them():
+    m, d = mass()
+    guesses = jnp.stack([jnp.ones((N + 1, 1)), jnp.linspace(1, 0, N + 1)[:, None]])
+    solve = lambda x: optim.inverse_trajectory(m, d, COSTS, x, optim.Inverse(10))  # noqa: E731
+    many = jax.jit(jax.vmap(solve))(guesses)
+    assert many.converged.all()
+    for k, guess in enumerate(guesses):
+        one = solve(guess)
+        np.testing.assert_allclose(many.cost[k], one.cost, rtol=1e-12)
+        np.testing.assert_allclose(many.x[k], one.x, atol=1e-9)
+
+
+def test_a_search_that_gives_up_says_so():
+    """A term whose derivative has the wrong sign: no step lowers its cost."""
+    m, d = mass()
+    wrong = jax.custom_jvp(lambda x: x)
+    wrong.defjvp(lambda x, t: (x[0], -t[0]))
+    with pytest.warns(RuntimeWarning, match="gives up after iteration 0"):
+        optim.inverse_trajectory(m, d, optim.Costs(lambda d: wrong(d.qpos) - 1), jnp.zeros((N + 1, 1)))
 
 
 @pytest.mark.slow

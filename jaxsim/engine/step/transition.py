@@ -14,6 +14,7 @@ from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step import forward
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
+from jaxsim.native.stage import takes_directions
 
 CHUNK = 4  # directions propagated together; more do not fit the caches with a batch of worlds
 
@@ -79,9 +80,12 @@ def by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
 
 
 def _columns(f: Callable[[Array], Any], directions: Array) -> Any:
-    """Apply `f` to each direction, at most `CHUNK` at a time, and stack the outputs as columns."""
+    """Apply `f` to each direction and stack the outputs as columns; without a native program at most `CHUNK` at a time.
+
+    Native programs take all directions of a world, for which they compute once what these share.
+    """
     n = len(directions)
-    rounds = -(-n // CHUNK)
+    rounds = 1 if n <= CHUNK or takes_directions(jax.make_jaxpr(f)(directions[0])) else -(-n // CHUNK)
     if rounds < 2:
         return jax.vmap(f, out_axes=1)(directions)
     size = -(-n // rounds)
