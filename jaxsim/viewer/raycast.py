@@ -125,8 +125,8 @@ def render_many(
     m: Model,
     d: Data,
     cameras: Sequence[int | str | None],
-    width: int | None = None,
-    height: int | None = None,
+    width: int | Sequence[int] | None = None,
+    height: int | Sequence[int] | None = None,
     groups: Sequence[int] = GROUPS,
     shadows: bool = True,
     lookat: Array | None = None,
@@ -134,13 +134,14 @@ def render_many(
     samples: int = 1,
     edges: bool = False,
 ) -> list[Image]:
-    """Pictures of several cameras in one world, of one scene; arguments as in `render`."""
+    """Pictures of several cameras in one world, of one scene; arguments as in `render`, sizes also for each camera."""
     ids = [camera_id(m, camera) for camera in cameras]
     scene = make_scene(m, d, tuple(int(g) for g in groups))
     images = []
-    for cam in ids:
+    sizes = zip(*(x if isinstance(x, Sequence) else [x] * len(ids) for x in (width, height)), strict=True)
+    for cam, (wide, high) in zip(ids, sizes, strict=True):
         w, h = m.cam_resolution[cam] if cam >= 0 else (640, 480)
-        w, h = samples * int(width or w), samples * int(height or h)
+        w, h = samples * int(wide or w), samples * int(high or h)
         eye = free_camera(m, w, h, lookat) if cam < 0 else model_camera(m, d, cam, w, h)
         images.append(_fewer(_picture(m, scene, eye, w, h, shadows, draw, edges), samples))
     return images
