@@ -25,16 +25,17 @@ from jaxsim.viewer.raycast import render
 XML = """<mujoco>
   <visual>
     <headlight active="0"/>
-    <map znear=".05" zfar="10"/>
+    <map znear=".05" zfar="50"/>
     <quality numslices="64" numstacks="32"/>
   </visual>
   <statistic extent="1" center="0 0 .4"/>
-  <default><geom contype="0" conaffinity="0"/><joint axis="0 1 0"/></default>
+  <default><geom contype="0" conaffinity="0"/><joint axis="0 1 0"/>
+    <light specular="0 0 0" castshadow="false"/></default>
   <worldbody>
-    <light type="directional" dir="-.4 .5 -1" ambient=".3 .3 .3" diffuse=".6 .6 .6" specular="0 0 0" castshadow="false"/>
-    <light type="directional" dir=".8 .3 -.3" diffuse=".3 .3 .3" specular="0 0 0" castshadow="false"/>
+    <light type="directional" dir="-.4 .5 -1" ambient=".3 .3 .3" diffuse=".6 .6 .6"/>
+    <light type="directional" dir=".8 .3 -.3" diffuse=".3 .3 .3"/>
     <geom type="plane" size="0 0 1" rgba=".5 .52 .55 1"/>
-    <camera name="eye" pos=".3 -1.3 .9" xyaxes="1 0 0 0 .35 .94" resolution="48 36"
+    <camera name="eye" pos=".25 -1 1.05" xyaxes="1 .25 0 -.175 .7 1.0625" resolution="48 36"
       sensorsize=".0048 .0036" focal=".0039 .0039"/>
     <body name="turret" pos="0 0 .05">
       <joint axis="0 0 1"/>
@@ -61,7 +62,8 @@ PICTURES = Path(__file__).with_suffix(".npz")
 # change of the model's camera: log of the focal length, principal point in pixels, position in m, rotation in rad
 TRUTH = np.array([0.06, 1.3, -0.8, 0.03, -0.02, 0.02, 0.03, -0.02, 0.025])
 OFF = np.array([0.1, 2, 2, 0.04, 0.04, 0.04, 0.03, 0.03, 0.03])  # of the start from the truth, at most
-STEPS = [(reach, 1) for reach in np.geomspace(5, 1, 7)] + [(0.5, 2)] * 4  # of blurs in pixels, and rays a side of one
+BLUR = np.append(np.geomspace(5, 0.5, 8), [0.5] * 3)  # reach in pixels, in each step
+SAMPLES = 2  # rays along each side of a pixel
 DAMPING, BETTER, WORSE = 1e-3, 0.3, 4.0  # Levenberg-Marquardt: at the start, and its change after a step
 
 
@@ -82,10 +84,10 @@ def changed(m: jaxsim.Model, x: jax.Array) -> jaxsim.Model:
     )
 
 
-def draw(m: jaxsim.Model, d: jaxsim.Data, x: jax.Array, samples: int, edges: bool = False) -> jax.Array:
+def draw(m: jaxsim.Model, d: jaxsim.Data, x: jax.Array, edges: bool = False) -> jax.Array:
     """Pictures (10, HEIGHT, WIDTH, 3) of the poses in `d`."""
     m = changed(m, x)
-    look = lambda d: render(m, jaxsim.camlight(m, d), "eye", WIDTH, HEIGHT, samples=samples, edges=edges).rgb  # noqa: E731
+    look = lambda d: render(m, jaxsim.camlight(m, d), "eye", WIDTH, HEIGHT, samples=SAMPLES, edges=edges).rgb  # noqa: E731
     return jax.lax.map(look, d)
 
 
@@ -101,16 +103,16 @@ def blurred(pictures: jax.Array, reach: jax.Array) -> jax.Array:
 
 
 def improve(
-    m: jaxsim.Model, d: jaxsim.Data, seen: jax.Array, x: jax.Array, damping: jax.Array, reach: jax.Array, samples: int
+    m: jaxsim.Model, d: jaxsim.Data, seen: jax.Array, x: jax.Array, damping: jax.Array, reach: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """One step of Levenberg-Marquardt: numbers, damping, and the mean square of the residuals before."""
     scale = jnp.asarray(OFF, x.dtype)
-    edges = lambda v: blurred(draw(m, d, x + scale * v, samples, True) - seen, reach).reshape(-1)  # noqa: E731
+    edges = lambda v: blurred(draw(m, d, x + scale * v, True) - seen, reach).reshape(-1)  # noqa: E731
     residual, push = jax.linearize(edges, jnp.zeros_like(x))
     rows = jax.lax.map(push, jnp.eye(len(x)))
     a = rows @ rows.T
     v = -jnp.linalg.solve(a + damping * jnp.diag(jnp.diag(a)) + 1e-9 * jnp.eye(len(x)), rows @ residual)
-    after = blurred(draw(m, d, x + scale * v, samples) - seen, reach).reshape(-1)
+    after = blurred(draw(m, d, x + scale * v) - seen, reach).reshape(-1)
     better = after @ after < residual @ residual
     damping = jnp.clip(damping * jnp.where(better, BETTER, WORSE), 1e-7, 1e3)
     return jnp.where(better, x + scale * v, x), damping, jnp.mean(residual**2)
@@ -162,24 +164,20 @@ def main() -> None:
     placed = jax.vmap(lambda q: jaxsim.com_pos(m, jaxsim.kinematics(m, jaxsim.make_data(m).replace(qpos=q))))
     d, seen = placed(jnp.asarray(given["qpos"], jnp.float32)), jnp.asarray(given["pictures"] / 255, jnp.float32)
     start = jnp.asarray(TRUTH + OFF * np.random.default_rng(args.seed).uniform(-1, 1, 9), jnp.float32)
-    step = jax.jit(improve, static_argnums=6)
     x, damping, found, used = start, jnp.float32(DAMPING), [start], 0.0
-    for i, (reach, samples) in enumerate(STEPS[:1] if args.smoke else STEPS):
-        arguments = m, d, seen, x, damping, jnp.float32(reach)
-        run = step.lower(*arguments, samples).compile()
+    step = jax.jit(improve).lower(m, d, seen, x, damping, jnp.float32(1)).compile()
+    for i, reach in enumerate(BLUR[:1] if args.smoke else BLUR):
         begun = time.process_time()
-        x, damping, cost = jax.block_until_ready(run(*arguments))
+        x, damping, cost = jax.block_until_ready(step(m, d, seen, x, damping, jnp.float32(reach)))
         used += time.process_time() - begun
         found.append(x)
-        print(
-            f"step {i}: blur {reach:.1f}, residual {float(jnp.sqrt(cost)):.5f}",
-            *(f"{n} {e:.3f}" for n, e in errors(x).items()),
-        )
+        off = ", ".join(f"{e:.3f} {n.split(', ')[1]}" for n, e in errors(np.asarray(x)).items())
+        print(f"step {i}: residual {float(jnp.sqrt(cost)):.5f}; {off}", flush=True)
     table = [errors(np.asarray(x)) for x in found]
-    plot(args.out / "calibrate.svg", {n: np.array([e[n] for e in table]) for n in table[0]}, title="Errors of the camera",
-         x="step", y="error", log=True)  # fmt: skip
+    curves = {name: np.array([e[name] for e in table]) for name in table[0]}
+    plot(args.out / "calibrate.svg", curves, title="Errors of the camera", x="step", y="error", log=True)
     replay(m, {"time": np.arange(10.0), "qpos": given["qpos"]}, args.out / "calibrate.html")
-    show = [np.asarray(seen), *(np.asarray(jax.jit(draw, static_argnums=3)(m, d, x, 2)) for x in (start, x))]
+    show = [np.asarray(seen), *(np.asarray(jax.jit(draw)(m, d, x)) for x in (start, x))]
     show += [0.5 + 0.5 * (show[k] - show[0]) for k in (1, 2)]
     rows = [np.concatenate(list(pictures[:5]), 1) for pictures in show]
     pixels = (np.clip(np.concatenate(rows), 0, 1) * 255).round().astype(np.uint8)
