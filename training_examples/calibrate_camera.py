@@ -2,9 +2,9 @@
 
 MuJoCo's renderer made the pictures (48 x 36 pixels, each the mean of 16 of its own; calibrate_camera.npz). Joint angles
 are known. To be found are the focal length, the principal point, and the camera's position and rotation: nine numbers.
-The start is up to 10 % of the focal length, 2 pixels, 4 cm and 3 degrees off. Residuals are differences of colours, and
-derivatives include outlines (`edges=True`); both pictures are blurred, less from step to step.
-Expected: focal length within 0.5 %, principal point within 0.3 pixels, position within 3 mm, rotation within 0.3
+Starts differ by up to 6 % of the focal length, and 1.5 pixels, 3 cm and 1.7 degrees along each axis. Residuals are
+differences of colours, and derivatives include outlines (`edges=True`); both pictures are blurred, less at every step.
+Expected: focal length within 0.5 %, principal point within 0.3 pixels, position within 5 mm, rotation within 0.4
 degrees. Writes calibrate.png (pictures, ours at the start and at the end, and differences), errors as calibrate.svg,
 and a replay. `--draw` makes the pictures anew (needs mujoco; `MUJOCO_GL=osmesa` without a display).
 """
@@ -36,21 +36,21 @@ XML = """<mujoco>
     <light type="directional" dir=".8 .3 -.3" diffuse=".3 .3 .3"/>
     <geom type="plane" size="0 0 1" rgba=".5 .52 .55 1"/>
     <camera name="eye" pos=".25 -1 1.05" xyaxes="1 .25 0 -.175 .7 1.0625" resolution="48 36"
-      sensorsize=".0048 .0036" focal=".0039 .0039"/>
+      sensorsize=".0048 .0036" focal=".0048 .0048"/>
     <body name="turret" pos="0 0 .05">
       <joint axis="0 0 1"/>
-      <geom type="cylinder" size=".09 .05" rgba=".2 .22 .26 1"/>
+      <geom type="cylinder" size=".12 .05" rgba=".2 .22 .26 1"/>
       <body name="upper" pos="0 0 .08">
         <joint/>
-        <geom type="box" size=".04 .05 .17" pos="0 0 .16" rgba=".9 .5 .2 1"/>
+        <geom type="box" size=".07 .08 .17" pos="0 0 .16" rgba=".9 .5 .2 1"/>
         <body name="fore" pos="0 0 .34">
           <joint/>
-          <geom type="capsule" size=".04" fromto="0 0 0 0 0 .26" rgba=".2 .6 .75 1"/>
+          <geom type="capsule" size=".065" fromto="0 0 0 0 0 .26" rgba=".2 .6 .75 1"/>
           <body name="hand" pos="0 0 .28">
             <joint/>
-            <geom type="box" size=".03 .07 .04" pos="0 0 .04" rgba=".85 .85 .3 1"/>
-            <geom type="box" size=".015 .01 .04" pos="0 .05 .11" rgba=".7 .2 .3 1"/>
-            <geom type="box" size=".015 .01 .04" pos="0 -.05 .11" rgba=".7 .2 .3 1"/>
+            <geom type="box" size=".05 .1 .05" pos="0 0 .06" rgba=".85 .85 .3 1"/>
+            <geom type="box" size=".025 .025 .05" pos="0 .07 .16" rgba=".7 .2 .3 1"/>
+            <geom type="box" size=".025 .025 .05" pos="0 -.07 .16" rgba=".7 .2 .3 1"/>
           </body>
         </body>
       </body>
@@ -61,8 +61,9 @@ WIDTH, HEIGHT, FINER = 48, 36, 4  # pixels of a picture, and of MuJoCo's along e
 PICTURES = Path(__file__).with_suffix(".npz")
 # change of the model's camera: log of the focal length, principal point in pixels, position in m, rotation in rad
 TRUTH = np.array([0.06, 1.3, -0.8, 0.03, -0.02, 0.02, 0.03, -0.02, 0.025])
-OFF = np.array([0.1, 2, 2, 0.04, 0.04, 0.04, 0.03, 0.03, 0.03])  # of the start from the truth, at most
-BLUR = np.append(np.geomspace(5, 0.5, 8), [0.5] * 3)  # reach in pixels, in each step
+OFF = np.array([0.06, 1.5, 1.5, 0.03, 0.03, 0.03, 0.03, 0.03, 0.03])  # of the start from the truth, at most
+BLUR = np.geomspace(4, 0.7, 8)  # reach in pixels, in each step
+TRUST = np.geomspace(1, 1e-3, 8)  # weight of distances from the start, in units of `OFF`, in each step
 SAMPLES = 2  # rays along each side of a pixel
 DAMPING, BETTER, WORSE = 1e-3, 0.3, 4.0  # Levenberg-Marquardt: at the start, and its change after a step
 
@@ -103,19 +104,30 @@ def blurred(pictures: jax.Array, reach: jax.Array) -> jax.Array:
 
 
 def improve(
-    m: jaxsim.Model, d: jaxsim.Data, seen: jax.Array, x: jax.Array, damping: jax.Array, reach: jax.Array
+    m: jaxsim.Model,
+    d: jaxsim.Data,
+    seen: jax.Array,
+    start: jax.Array,
+    x: jax.Array,
+    damping: jax.Array,
+    reach: jax.Array,
+    trust: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """One step of Levenberg-Marquardt: numbers, damping, and the mean square of the residuals before."""
     scale = jnp.asarray(OFF, x.dtype)
-    edges = lambda v: blurred(draw(m, d, x + scale * v, True) - seen, reach).reshape(-1)  # noqa: E731
-    residual, push = jax.linearize(edges, jnp.zeros_like(x))
+
+    def compare(v: jax.Array, edges: bool) -> jax.Array:
+        pictures = blurred(draw(m, d, x + scale * v, edges) - seen, reach).reshape(-1)
+        return jnp.concatenate([pictures, jnp.sqrt(trust) * (v + (x - start) / scale)])
+
+    residual, push = jax.linearize(lambda v: compare(v, True), jnp.zeros_like(x))
     rows = jax.lax.map(push, jnp.eye(len(x)))
     a = rows @ rows.T
-    v = -jnp.linalg.solve(a + damping * jnp.diag(jnp.diag(a)) + 1e-9 * jnp.eye(len(x)), rows @ residual)
-    after = blurred(draw(m, d, x + scale * v) - seen, reach).reshape(-1)
+    v = -jnp.linalg.solve(a + damping * jnp.diag(jnp.diag(a)), rows @ residual)
+    after = compare(v, False)
     better = after @ after < residual @ residual
     damping = jnp.clip(damping * jnp.where(better, BETTER, WORSE), 1e-7, 1e3)
-    return jnp.where(better, x + scale * v, x), damping, jnp.mean(residual**2)
+    return jnp.where(better, x + scale * v, x), damping, jnp.mean(residual[: -len(x)] ** 2)
 
 
 def mujoco_pictures(m: jaxsim.Model, qpos: np.ndarray) -> np.ndarray:
@@ -165,10 +177,10 @@ def main() -> None:
     d, seen = placed(jnp.asarray(given["qpos"], jnp.float32)), jnp.asarray(given["pictures"] / 255, jnp.float32)
     start = jnp.asarray(TRUTH + OFF * np.random.default_rng(args.seed).uniform(-1, 1, 9), jnp.float32)
     x, damping, found, used = start, jnp.float32(DAMPING), [start], 0.0
-    step = jax.jit(improve).lower(m, d, seen, x, damping, jnp.float32(1)).compile()
-    for i, reach in enumerate(BLUR[:1] if args.smoke else BLUR):
+    step = jax.jit(improve).lower(m, d, seen, start, x, damping, *jnp.float32([1, 1])).compile()
+    for i, numbers in enumerate(list(zip(BLUR, TRUST, strict=True))[: 1 if args.smoke else None]):
         begun = time.process_time()
-        x, damping, cost = jax.block_until_ready(step(m, d, seen, x, damping, jnp.float32(reach)))
+        x, damping, cost = jax.block_until_ready(step(m, d, seen, start, x, damping, *jnp.float32(numbers)))
         used += time.process_time() - begun
         found.append(x)
         off = ", ".join(f"{e:.3f} {n.split(', ')[1]}" for n, e in errors(np.asarray(x)).items())

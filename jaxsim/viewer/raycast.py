@@ -58,7 +58,7 @@ def free_camera(
 ) -> Eye:
     """MuJoCo's free camera in its initial pose: it looks at the model's centre, or at `lookat`.
 
-    `turn` is an angle in degrees by which it is turned about the vertical, `back` a distance that it stands farther away.
+    It is turned about the vertical by `turn` degrees, and stands farther away by `back`.
     """
     g, dtype = m.vis.global_, m.stat.center.dtype
     turn, lift = jnp.deg2rad(g.azimuth + jnp.asarray(turn, dtype)), np.deg2rad(g.elevation)
