@@ -110,7 +110,7 @@ class Vision(Wrapper):
     def look(self, data: Data, model: Model | None = None, draw: Array | bool = True) -> dict[str, Array]:
         """Pictures (height, width, channels) of a state by name, without noise.
 
-        `model`: what is seen, by default the environment's. `draw`: if false, pictures show only the background.
+        `model`: what is seen, by default the environment's. `draw`: if false, no ray is cast and pictures are zero.
         """
         m = self.env.model if model is None else model
         width, height = (self.samples * np.array(self.sizes)).T.tolist()

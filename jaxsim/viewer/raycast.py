@@ -118,7 +118,7 @@ def render(
         groups: groups of geoms, sites, tendons, flexes and skins that are drawn.
         shadows: whether to draw shadows of the lights that cast them.
         lookat: point at which the free camera looks; by default the centre of the model.
-        draw: if false, the picture shows only the background.
+        draw: if false, no ray is cast: colours are zero, depth is that of the far plane, there are no objects.
         samples: rays along each side of a pixel; colours and depths are means, the segmentation is that of one ray.
         edges: whether derivatives include what moving edges of objects show and hide (`viewer.outlines`).
         turn: degrees by which the free camera is turned about the vertical.
@@ -232,8 +232,10 @@ def _picture(
         return inside + _outlines(s, view, rays, seen, width, depths) if edges else inside
 
     seen = _for_rays(see, amount, s, view, rays)
+    seen = seen._replace(object=jnp.where(draw, seen.object, -1))  # zeros where no ray was cast
     reached = lights_of(amount, s, view, rays, seen)
     rgb = _with_derivatives(smooth_rgb, partial(_for_rays, of_ray, amount), s, view, rays, seen, reached)
+    rgb = jnp.where(draw, rgb, 0)
     depth = _with_derivatives(smooth_depth, _known_depth, s, view, rays, seen)
     o = layout.objects(m)
     nearest = jnp.where(seen.object[:, 1] >= 0, seen.object[:, 1], seen.object[:, 0])

@@ -126,9 +126,16 @@ def test_command_renders_a_recorded_world(path, tmp_path):
     more = ["--replay", str(tmp_path / "worlds.npz"), "--camera", "0", "--width", "160", "--height", "120"]
     assert main(["render", path, "--out", str(out), *more]) == 0
     assert np.nonzero(reddish(np.asarray(Image.open(out))))[1].mean() > 90
-    assert main(["render", path, "--out", str(out), *more, "--together"]) == 0
-    both = np.asarray(Image.open(out))
-    assert both.shape == (120, 160, 3) and reddish(both).sum() > 0
+
+
+@pytest.mark.slow
+def test_command_renders_all_recorded_worlds_in_one_scene(path, tmp_path):
+    np.savez(tmp_path / "worlds.npz", qpos=np.zeros((2, 2, 1)), time=np.zeros((2, 2)) + [[0], [1 / 30]])
+    out = tmp_path / "both.png"
+    more = ["--replay", str(tmp_path / "worlds.npz"), "--together", "--width", "160", "--height", "120"]
+    assert main(["render", path, "--out", str(out), *more]) == 0
+    columns = reddish(np.asarray(Image.open(out))).any(0)
+    assert len(columns) == 160 and np.count_nonzero(np.diff(columns.astype(int)) == 1) == 2  # two balls
 
 
 @pytest.mark.parametrize(
@@ -184,6 +191,7 @@ def several(*places):
       <deformable>{skins}</deformable></mujoco>""")
 
 
+@pytest.mark.slow
 def test_worlds_together_are_drawn_as_one_model_of_them_all():
     apart, one = several(0.0), several(0.0, 0.6)
     states = np.stack([apart.qpos0, apart.qpos0])
@@ -201,4 +209,4 @@ def test_a_camera_that_orbits_turns_from_frame_to_frame():
     for azimuth, picture in zip((90, 120), turning, strict=True):
         wanted = render.render(jaxsim.load_model(xml.format(azimuth)), np.zeros(1), None, 40, 30)[0]
         assert np.abs(picture.astype(int) - wanted).mean() < 0.5
-    assert np.abs(turning[0].astype(int) - turning[1]).mean() > 2
+    assert np.abs(turning[0].astype(int) - turning[1]).mean() > 1
