@@ -128,7 +128,7 @@ def test_derivatives_of_colours_and_depth_inside_of_outlines_are_those_of_differ
     }  # fmt: skip
     opaque = {"mat_rgba": np.array([1, 1, 1, 0]), "geom_rgba": np.array([1, 1, 1, 0])}
     ways = {n: some(getattr(m, n)) * opaque.get(n, 1) for of in names.values() for n in of}
-    own = np.any(np.asarray(m.geom_rgba) != 0.5, 1)[:, None]  # colours of the others are their material's
+    own = np.any(np.asarray(m.geom_rgba)[:, :3] != 0.5, 1)[:, None]  # colours of the others are their material's
     ways["geom_rgba"] = ways["geom_rgba"] * own
     push = some(d.qpos)
 

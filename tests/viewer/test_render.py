@@ -130,7 +130,7 @@ def test_command_renders_a_recorded_world(path, tmp_path):
 
 @pytest.mark.slow
 def test_command_renders_all_recorded_worlds_in_one_scene(path, tmp_path):
-    np.savez(tmp_path / "worlds.npz", qpos=np.zeros((2, 2, 1)), time=np.zeros((2, 2)) + [[0], [1 / 30]])
+    np.savez(tmp_path / "worlds.npz", qpos=np.zeros((2, 2, 1)), time=np.repeat([[0.0], [1 / 30]], 2, 1))
     out = tmp_path / "both.png"
     more = ["--replay", str(tmp_path / "worlds.npz"), "--together", "--width", "160", "--height", "120"]
     assert main(["render", path, "--out", str(out), *more]) == 0
