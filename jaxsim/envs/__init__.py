@@ -16,7 +16,7 @@ from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, 
 from jaxsim.envs.mixed import Mixed
 from jaxsim.envs.policy import Policy, load_policy, patches, save_policy
 from jaxsim.envs.registry import default_config, make, names, register
-from jaxsim.envs.vision import Vision
+from jaxsim.envs.vision import Vision, random_look
 from jaxsim.envs.wrappers import (
     ActionDelay,
     ActionRepeat,
@@ -55,6 +55,7 @@ __all__ = [
     "model_path",
     "names",
     "patches",
+    "random_look",
     "register",
     "save_policy",
     "wrap",

@@ -141,7 +141,7 @@ class GymEnv(gymnasium.Env):
         self.render_mode, self.width, self.height, self.camera = render_mode, width, height, camera
         self.episode_length = episode_length or self.env.config.episode_length
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.env.action_size,), np.float32)
-        self.observation_space = _space(jax.eval_shape(self.env.reset, jax.random.PRNGKey(0)).obs)
+        self.observation_space = _observations(self.env)
         self._world = PackedWorld(self.env)
         self._steps = 0
 
@@ -213,7 +213,7 @@ class GymVectorEnv(VectorEnv):
         self.metadata = {"autoreset_mode": self.mode, "render_modes": []}
         self.episode_length = episode_length or self.env.config.episode_length
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.env.action_size,), np.float32)
-        self.single_observation_space = _space(jax.eval_shape(self.env.reset, jax.random.PRNGKey(0)).obs)
+        self.single_observation_space = _observations(self.env)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._batch = Vectorize(self.env)
@@ -326,10 +326,16 @@ class GymVectorEnv(VectorEnv):
             raise MemoryError(f"out of memory with {self.num_envs} worlds: reduce num_envs") from error
 
 
-def _space(obs: Any) -> gymnasium.Space:
+def _observations(env: Any) -> gymnasium.Space:
+    """Space of the observations of an environment, bounded where it says so."""
+    obs, bounds = jax.eval_shape(env.reset, jax.random.PRNGKey(0)).obs, getattr(env, "observation_bounds", {})
+
+    def space(x: Any, low: float = -np.inf, high: float = np.inf) -> gymnasium.Space:
+        return gymnasium.spaces.Box(low, high, x.shape, np.dtype(x.dtype).type)
+
     if isinstance(obs, Mapping):
-        return gymnasium.spaces.Dict({k: _space(v) for k, v in obs.items()})
-    return gymnasium.spaces.Box(-np.inf, np.inf, obs.shape, np.dtype(obs.dtype))
+        return gymnasium.spaces.Dict({k: space(v, *bounds.get(k, ())) for k, v in obs.items()})
+    return space(obs)
 
 
 def _register(id: str, env: str | None) -> None:

@@ -48,24 +48,22 @@ class Wrapper:
         return getattr(self.env, name)
 
 
-class DomainRandomization(Wrapper):
-    """Environment that draws a model for every episode by `randomize(model, rng) -> model`.
+class ModelDraw:
+    """The numbers of a model that a function `draw(model, rng) -> model` replaces, by path.
 
     Any float may be changed, with `model.replace` and `model.opt.replace`; a change of structure raises ValueError.
-    Unless `derive` is False, `jaxsim.set_const` recomputes the derived constants. The numbers drawn are in
-    `info["model"]`, by path.
+    With `derive`, `jaxsim.set_const` recomputes the derived constants. `like` is a model of the structure.
     """
 
-    def __init__(self, env: Any, randomize: Callable[[Model, Array], Model], derive: bool = True):
-        super().__init__(env)
-        self._randomize, self._derive = randomize, derive
-        self._changed: tuple[int, ...] | None = None  # positions of the leaves that `randomize` replaces
-        self._names = [jax.tree_util.keystr(path)[1:] for path, _ in jax.tree_util.tree_leaves_with_path(env.model)]
-        jax.eval_shape(self._draw, jax.random.PRNGKey(0))
+    def __init__(self, like: Model, draw: Callable[[Model, Array], Model], derive: bool):
+        self._draw, self._derive = draw, derive
+        self._changed: tuple[int, ...] | None = None  # positions of the leaves that `draw` replaces
+        self._names = [jax.tree_util.keystr(path)[1:] for path, _ in jax.tree_util.tree_leaves_with_path(like)]
+        jax.eval_shape(self.numbers, like, jax.random.PRNGKey(0))
 
-    def _draw(self, rng: Array) -> dict[str, Array]:
-        nominal = self.env.model
-        drawn = self._randomize(nominal, rng)
+    def numbers(self, nominal: Model, rng: Array) -> dict[str, Array]:
+        """Newly drawn numbers."""
+        drawn = self._draw(nominal, rng)
         if jax.tree.structure(drawn) != jax.tree.structure(nominal):
             raise ValueError("domain randomisation may change numbers of a model only, not its structure")
         if self._derive:
@@ -75,16 +73,31 @@ class DomainRandomization(Wrapper):
             self._changed = tuple(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b)
         return {self._names[i]: new[i] for i in self._changed}
 
-    def _inner(self, drawn: dict[str, Array]) -> Any:
-        leaves, structure = jax.tree.flatten(self.env.model)
+    def model(self, nominal: Model, drawn: dict[str, Array]) -> Model:
+        """The model with the numbers drawn."""
+        leaves, structure = jax.tree.flatten(nominal)
         for i in self._changed or ():
             leaves[i] = drawn[self._names[i]]
-        return self.env.with_model(jax.tree.unflatten(structure, leaves))
+        return jax.tree.unflatten(structure, leaves)
+
+
+class DomainRandomization(Wrapper):
+    """Environment that draws a model for every episode by `randomize(model, rng) -> model`; see `ModelDraw`.
+
+    The numbers drawn are in `info["model"]`, by path.
+    """
+
+    def __init__(self, env: Any, randomize: Callable[[Model, Array], Model], derive: bool = True):
+        super().__init__(env)
+        self._models = ModelDraw(env.model, randomize, derive)
+
+    def _inner(self, drawn: dict[str, Array]) -> Any:
+        return self.env.with_model(self._models.model(self.env.model, drawn))
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
         """First state, with a newly drawn model."""
         draw, rng = jax.random.split(rng)
-        drawn = self._draw(draw)
+        drawn = self._models.numbers(self.env.model, draw)
         state = first_state(self._inner(drawn), rng, last)
         return state.replace(info={**state.info, "model": drawn})
 

@@ -176,6 +176,10 @@ def make_parser() -> Parser:
         "--replay", type=Path, metavar="FILE.npz", help="render a trajectory that `jaxsim rollout --out` wrote"
     )
     sub.add_argument("--world", type=natural, default=0, metavar="I", help="world of --replay (default: 0)")
+    sub.add_argument("--together", action="store_true", help="all worlds of --replay in one scene, on one floor")
+    sub.add_argument(
+        "--orbit", type=float, default=0.0, metavar="DEG", help="degrees a second by which the free camera turns"
+    )
     sub.add_argument("--fps", type=positive, default=30, metavar="N", help="frames per second of a video (default: 30)")
     sub.add_argument("--width", type=positive, default=640, metavar="N", help="width in pixels (default: 640)")
     sub.add_argument("--height", type=positive, default=480, metavar="N", help="height in pixels (default: 480)")
@@ -447,7 +451,7 @@ def choose_controls(args: argparse.Namespace, m: Any, d: Any, plan: Any, values:
 
 def thin(poses: dict[str, Any], m: Any, fps: float = 60.0) -> dict[str, Any]:
     """Poses at about `fps` frames per second of simulated time, to limit the size of a replay."""
-    stamps = poses["time"]
+    stamps = poses["time"].reshape(len(poses["time"]), -1)[:, 0]  # those of the first world
     period = float(stamps[1] - stamps[0]) if len(stamps) > 1 else float(m.opt.timestep)
     stride = max(1, round(1 / (fps * max(period, 1e-9))))
     return {name: value[::stride] for name, value in poses.items()}
@@ -486,7 +490,9 @@ def run_render(args: argparse.Namespace) -> int:
     seconds = args.seconds if args.seconds is not None else (4.0 if video else 0.0)
     if seconds < 0:
         raise CliError(f"--seconds {seconds} is negative")
-    size = {"width": args.width, "height": args.height}
+    if args.together and not args.replay:
+        raise CliError("--together draws the worlds of a file: give --replay FILE.npz")
+    size = {"width": args.width, "height": args.height, "together": args.together, "orbit": args.orbit / args.fps}
     try:
         if camera is not None:
             m.name2id("camera", camera) if isinstance(camera, str) else m.id2name("camera", camera)
@@ -507,13 +513,14 @@ def run_render(args: argparse.Namespace) -> int:
 
 
 def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
-    """Frames of one world of the trajectories that `jaxsim rollout --out` wrote, at about --fps."""
+    """Frames of one world of the trajectories that `jaxsim rollout --out` wrote, or of all, at about --fps."""
     loaded = np.load(args.replay)
     if "qpos" not in loaded or loaded["qpos"].ndim != 3 or loaded["qpos"].shape[2] != m.nq:
         raise CliError(f"--replay {args.replay} holds no qpos of shape (frames, worlds, {m.nq})")
     if args.world >= loaded["qpos"].shape[1]:
         raise CliError(f"--world {args.world}: the file has {loaded['qpos'].shape[1]} worlds, counted from 0")
-    frames = {name: loaded[name][:, args.world] for name in ("time", "qpos")}
+    world = slice(None) if args.together else args.world
+    frames = {name: loaded[name][:, world] for name in ("time", "qpos")}
     return thin(frames, m, args.fps)
 
 

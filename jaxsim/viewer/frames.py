@@ -33,6 +33,7 @@ POSES = (
 TENDON = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
 FLEX = ("flexvert_xpos",)
 _CONTACT = ("pos", "frame")
+WORLD_SPACING = 1.2  # between worlds that are drawn in one scene, in extents of the model
 
 
 def split_worlds(m: Model, states: Any) -> list[dict[str, np.ndarray]]:

@@ -15,7 +15,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, LightType, ObjType, TextureRole, TextureType
 from jaxsim.viewer import scene_layout as layout
 from jaxsim.viewer.deformables import DEFAULT_RGBA, Surface, is_sheet, look, surface_points, surfaces, thickness
-from jaxsim.viewer.frames import TENDON, grid, poses, split_worlds
+from jaxsim.viewer.frames import TENDON, WORLD_SPACING, grid, poses, split_worlds
 from jaxsim.viewer.png import png_bytes, reduced
 
 SHAPES = {
@@ -30,7 +30,6 @@ TRIANGLES = (GeomType.HFIELD, GeomType.MESH, GeomType.SDF)
 MAX_IMAGE = 1024  # pixels; larger textures are scaled down
 MAX_TRIANGLES = 20_000  # of one mesh; larger ones are simplified
 MAX_LINES = 64  # of a plot; sensors with more values are left out
-WORLD_SPACING = 1.2  # between worlds that are drawn side by side, in extents of the model
 COMPRESS_BYTES = 512  # shorter blobs are not compressed
 BLOB_TYPES = {np.dtype(t): name for t, name in (("<f4", "f32"), ("<i2", "i16"), ("i1", "i8"), ("<u4", "u32"))}
 SOFT_LOOK = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "repeat": [1.0, 1.0]}

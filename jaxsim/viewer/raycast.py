@@ -18,11 +18,12 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import ObjType
 from jaxsim.engine.kinematics.camera import ORTHOGRAPHIC, intrinsics, pixel_rays
 from jaxsim.math.arrays import inner
-from jaxsim.math.safe import Array
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array, normalize
 from jaxsim.native.pool import for_each
 from jaxsim.viewer import scene_layout as layout
 from jaxsim.viewer.outlines import face, find_edge, moved, shift
-from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, tree_of
+from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, make_scene_of_worlds, tree_of
 from jaxsim.viewer.shading import LAYERS, Ray, Seen, View, lit, paint, see, surface_at
 from jaxsim.viewer.trace import Hit
 
@@ -52,23 +53,29 @@ class Eye(NamedTuple):
     way: Array
 
 
-def free_camera(m: Model, width: int, height: int, lookat: Array | None = None) -> Eye:
-    """MuJoCo's free camera in its initial pose: it looks at the model's centre, or at `lookat`."""
+def free_camera(
+    m: Model, width: int, height: int, lookat: Array | None = None, turn: Array | float = 0.0, back: Array | float = 0.0
+) -> Eye:
+    """MuJoCo's free camera in its initial pose: it looks at the model's centre, or at `lookat`.
+
+    It is turned about the vertical by `turn` degrees, and stands farther away by `back`.
+    """
     g, dtype = m.vis.global_, m.stat.center.dtype
-    turn, lift = np.deg2rad([g.azimuth, g.elevation])
-    ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
-    right = np.array([np.sin(turn), -np.cos(turn), 0])
-    up = np.cross(right, ahead)
-    pos = (m.stat.center if lookat is None else lookat) - FREE_DISTANCE * m.stat.extent * ahead
+    turn, lift = jnp.deg2rad(g.azimuth + jnp.asarray(turn, dtype)), np.deg2rad(g.elevation)
+    across, zero = jnp.stack([jnp.cos(turn), jnp.sin(turn), jnp.zeros_like(turn)]), jnp.zeros_like(turn)
+    ahead = np.cos(lift) * across + np.array([0, 0, np.sin(lift)])
+    right = jnp.stack([jnp.sin(turn), -jnp.cos(turn), zero])
+    up = cross(right, ahead)
+    pos = (m.stat.center if lookat is None else lookat) - (FREE_DISTANCE * m.stat.extent + back) * ahead
     parallel = bool(g.orthographic)
     scale = height / g.fovy if parallel else height / (2 * np.tan(np.deg2rad(g.fovy) / 2))
     x, y = np.meshgrid(np.arange(width) + 0.5 - width / 2, height / 2 - 0.5 - np.arange(height))
     offset = (x.reshape(-1, 1) * right + y.reshape(-1, 1) * up) / scale
-    way = np.broadcast_to(ahead, offset.shape) if parallel else ahead + offset
-    way = jnp.asarray(way / np.linalg.norm(way, axis=1, keepdims=True), dtype)
-    origin = jnp.broadcast_to(pos, offset.shape) + (jnp.asarray(offset, dtype) if parallel else 0)
-    mat = jnp.asarray(np.stack([right, up, -ahead], 1), dtype)
-    return Eye(pos, mat, jnp.full(2, scale, dtype), parallel, origin.astype(dtype), way)
+    way = jnp.broadcast_to(ahead, offset.shape) if parallel else normalize(ahead + offset)[0]
+    origin = jnp.broadcast_to(pos, offset.shape) + (offset if parallel else 0)
+    mat = jnp.stack([right, up, -ahead], 1)
+    cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
+    return Eye(cast(pos), cast(mat), jnp.full(2, scale, dtype), parallel, cast(origin), cast(way))
 
 
 def model_camera(m: Model, d: Data, cam: int, width: int, height: int) -> Eye:
@@ -100,6 +107,7 @@ def render(
     draw: Array | bool = True,
     samples: int = 1,
     edges: bool = False,
+    turn: Array | float = 0.0,
 ) -> Image:
     """Picture of one camera in one world, at the poses in `d`; map over worlds with `jax.vmap`.
 
@@ -110,40 +118,74 @@ def render(
         groups: groups of geoms, sites, tendons, flexes and skins that are drawn.
         shadows: whether to draw shadows of the lights that cast them.
         lookat: point at which the free camera looks; by default the centre of the model.
-        draw: if false, the picture shows only the background.
+        draw: if false, no ray is cast: colours are zero, depth is that of the far plane, there are no objects.
         samples: rays along each side of a pixel; colours and depths are means, the segmentation is that of one ray.
         edges: whether derivatives include what moving edges of objects show and hide (`viewer.outlines`).
+        turn: degrees by which the free camera is turned about the vertical.
 
     Depth and colours are differentiable in poses, sizes, materials, lights and the camera: inside of surfaces, and with
     `edges` as means over pixels, where edges of shadows and of transparent objects do not move. Under jit, unused parts
     of the image are not computed. Raises KeyError for an unknown camera.
     """
-    return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw, samples, edges)[0]
+    return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw, samples, edges, turn)[0]
 
 
 def render_many(
     m: Model,
     d: Data,
     cameras: Sequence[int | str | None],
-    width: int | None = None,
-    height: int | None = None,
+    width: int | Sequence[int] | None = None,
+    height: int | Sequence[int] | None = None,
     groups: Sequence[int] = GROUPS,
     shadows: bool = True,
     lookat: Array | None = None,
     draw: Array | bool = True,
     samples: int = 1,
     edges: bool = False,
+    turn: Array | float = 0.0,
 ) -> list[Image]:
-    """Pictures of several cameras in one world, of one scene; arguments as in `render`."""
+    """Pictures of several cameras in one world, of one scene; arguments as in `render`, sizes also for each camera."""
     ids = [camera_id(m, camera) for camera in cameras]
     scene = make_scene(m, d, tuple(int(g) for g in groups))
     images = []
-    for cam in ids:
+    sizes = zip(*(x if isinstance(x, Sequence) else [x] * len(ids) for x in (width, height)), strict=True)
+    for cam, (wide, high) in zip(ids, sizes, strict=True):
         w, h = m.cam_resolution[cam] if cam >= 0 else (640, 480)
-        w, h = samples * int(width or w), samples * int(height or h)
-        eye = free_camera(m, w, h, lookat) if cam < 0 else model_camera(m, d, cam, w, h)
+        w, h = samples * int(wide or w), samples * int(high or h)
+        eye = free_camera(m, w, h, lookat, turn) if cam < 0 else model_camera(m, d, cam, w, h)
         images.append(_fewer(_picture(m, scene, eye, w, h, shadows, draw, edges), samples))
     return images
+
+
+def render_worlds(
+    m: Model,
+    d: Data,
+    offset: Array,
+    camera: int | str | None = None,
+    width: int = 640,
+    height: int = 480,
+    groups: Sequence[int] = GROUPS,
+    shadows: bool = True,
+    samples: int = 1,
+    turn: Array | float = 0.0,
+) -> Image:
+    """Picture of many worlds in one scene: `d` is a batch whose worlds are moved by `offset` (nworld, 3).
+
+    Static planes, lights and cameras are those of the first world. The free camera stands back until the middles of all
+    worlds are in view, turned by `turn` degrees about the vertical. Other arguments as in `render`.
+    """
+    cam = camera_id(m, camera)
+    scene = make_scene_of_worlds(m, d, offset, tuple(int(g) for g in groups))
+    w, h = samples * width, samples * height
+    if cam < 0:
+        middle = m.stat.center + (jnp.min(offset, 0) + jnp.max(offset, 0)) / 2
+        back = FREE_DISTANCE / 2 * jnp.linalg.norm(jnp.max(offset, 0) - jnp.min(offset, 0))
+        eye = free_camera(m, w, h, middle, turn, back)
+    else:
+        first = jax.tree.map(lambda x: x[0], d)
+        eye = model_camera(m, first, cam, w, h)
+        eye = eye._replace(pos=eye.pos + offset[0], origin=eye.origin + offset[0])
+    return _fewer(_picture(m, scene, eye, w, h, shadows, True, False), samples)
 
 
 def _fewer(image: Image, samples: int) -> Image:
@@ -190,13 +232,15 @@ def _picture(
         return inside + _outlines(s, view, rays, seen, width, depths) if edges else inside
 
     seen = _for_rays(see, amount, s, view, rays)
+    seen = seen._replace(object=jnp.where(draw, seen.object, -1))  # zeros where no ray was cast
     reached = lights_of(amount, s, view, rays, seen)
     rgb = _with_derivatives(smooth_rgb, partial(_for_rays, of_ray, amount), s, view, rays, seen, reached)
+    rgb = jnp.where(draw, rgb, 0)
     depth = _with_derivatives(smooth_depth, _known_depth, s, view, rays, seen)
     o = layout.objects(m)
     nearest = jnp.where(seen.object[:, 1] >= 0, seen.object[:, 1], seen.object[:, 0])
     table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)
-    segmentation = jnp.asarray(table)[nearest]
+    segmentation = jnp.asarray(table)[jnp.where(nearest < 0, -1, nearest % max(len(o.row), 1))]
     return Image(*(x.reshape(height, width, *x.shape[1:]) for x in (rgb, depth, segmentation)))
 
 

@@ -19,7 +19,7 @@ from jaxsim.core.types import JointType
 from jaxsim.engine.step.initial import make_data
 from jaxsim.math.safe import Array
 from jaxsim.viewer import raycast
-from jaxsim.viewer.frames import place, split_worlds, tiles
+from jaxsim.viewer.frames import WORLD_SPACING, grid, place, split_worlds, tiles
 from jaxsim.viewer.png import png_bytes
 from jaxsim.viewer.scene import GROUPS
 
@@ -37,6 +37,8 @@ def render(
     shadows: bool = True,
     samples: int = 1,
     follow: bool = False,
+    together: bool = False,
+    orbit: float = 0.0,
 ) -> np.ndarray:
     """Pictures (frames, height, width, 3), uint8, of a state, a batch or a trajectory; many worlds share one picture.
 
@@ -51,10 +53,14 @@ def render(
         shadows: whether to draw shadows of the lights that cast them.
         samples: rays of a pixel along each side of it; the picture takes samples^2 times as long.
         follow: whether the free camera follows the moving tree, if there is only one.
+        together: whether worlds stand in a grid in one scene, on one floor, which is not followed; else each has a
+            picture of its own, and these are joined.
+        orbit: angle in degrees by which the free camera turns about its centre from frame to frame.
 
     Raises KeyError when there is no such camera, ValueError for other shapes.
     """
-    draw = Painter(m, split_worlds(m, states), camera, width, height, groups, shadows, samples, follow)
+    worlds = split_worlds(m, states)
+    draw = Painter(m, worlds, camera, width, height, groups, shadows, samples, follow, together, orbit)
     return np.stack([draw(i) for i in range(draw.count)])
 
 
@@ -72,19 +78,26 @@ class Painter:
         shadows: bool = True,
         samples: int = 1,
         follow: bool = False,
+        together: bool = False,
+        orbit: float = 0.0,
     ):
         cam = raycast.camera_id(m, camera)
         self.m, self.worlds = m, [_states(m, world) for world in worlds]
         self.count = len(self.worlds[0]["qpos"])
         self.roots = np.flatnonzero((m.body_parentid == 0) & (m.body_weldid != 0))
         self.follow = follow and cam < 0 and len(self.roots) == 1
+        self.orbit, self.together = orbit, together
         self.options = (cam, width, height, tuple(groups), shadows, samples)
 
     def __call__(self, i: int) -> np.ndarray:
         """Picture of frame i of all worlds."""
         frames = [{name: jnp.asarray(x[i]) for name, x in world.items()} for world in self.worlds]
+        turn = jnp.asarray(i * self.orbit, self.m.stat.extent.dtype)
+        if self.together:
+            batch = jax.tree.map(lambda *x: jnp.stack(x), *frames)
+            return np.asarray(_draw_together(self.m, batch, turn, *self.options))
         root = int(self.roots[0]) if self.follow else -1
-        images = [np.asarray(_draw(self.m, frame, root, *self.options)) for frame in frames]
+        images = [np.asarray(_draw(self.m, frame, turn, root, *self.options)) for frame in frames]
         return tiles(images) if len(images) > 1 else images[0]
 
 
@@ -97,10 +110,11 @@ def _states(m: Model, world: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: np.asarray(world[name]) for name in STATE if name in world}
 
 
-@partial(jax.jit, static_argnums=(2, 3, 4, 5, 6, 7, 8))
+@partial(jax.jit, static_argnums=(3, 4, 5, 6, 7, 8, 9))
 def _draw(
     m: Model,
     state: Mapping[str, Array],
+    turn: Array,
     follow: int,
     camera: int,
     width: int,
@@ -114,8 +128,21 @@ def _draw(
     lookat = None
     if follow >= 0:
         lookat = m.stat.center.at[:2].set(d.xpos[follow, :2].astype(m.stat.center.dtype))
-    rgb = raycast.render(m, d, camera, samples * width, samples * height, groups, shadows, lookat).rgb
-    rgb = rgb.reshape(height, samples, width, samples, 3).mean((1, 3))
+    picture = raycast.render(m, d, camera, width, height, groups, shadows, lookat, samples=samples, turn=turn)
+    return _bytes(picture.rgb)
+
+
+@partial(jax.jit, static_argnums=(3, 4, 5, 6, 7, 8))
+def _draw_together(m: Model, states: Mapping[str, Array], turn: Array, *options: Any) -> Array:
+    """Picture (height, width, 3), uint8, of states with a leading axis of worlds, in one scene."""
+    camera, width, height, groups, shadows, samples = options
+    d = jax.vmap(lambda state: place(m, make_data(m).replace(**state)))(states)
+    offset = grid(len(states["qpos"]), 1.0) * WORLD_SPACING * m.stat.extent
+    picture = raycast.render_worlds(m, d, offset, camera, width, height, groups, shadows, samples, turn)
+    return _bytes(picture.rgb)
+
+
+def _bytes(rgb: Array) -> Array:
     return jnp.round(255 * rgb).astype(jnp.uint8)
 
 

@@ -101,6 +101,53 @@ class Scene(NamedTuple):
 
 def make_scene(m: Model, d: Data, groups: tuple[int, ...] = GROUPS) -> Scene:
     """The scene at the poses in `d` (after `camlight`; `flex` and `tendon` where the model has them)."""
+    s, box = _objects(m, d, groups)
+    return _with_tree(s, box, layout.next_nodes(m))
+
+
+def make_scene_of_worlds(m: Model, d: Data, offset: Array, groups: tuple[int, ...] = GROUPS) -> Scene:
+    """One scene of many worlds: `d` is a batch, `offset` (nworld, 3) moves each world.
+
+    Static planes and lights are those of the first world, and do not move; everything else is there in every world.
+    """
+    nworld, o = len(offset), layout.objects(m)
+    worlds, box = jax.vmap(lambda d: _objects(m, d, groups))(d)
+    first = jax.tree.map(lambda x: x[0], worlds)
+    is_soft, world = o.kind == SOFT, np.arange(nworld)[:, None]
+    move = jnp.asarray(offset, worlds.pos.dtype)
+    box = box + jnp.tile(move, 2)[:, None]
+    static = np.zeros(len(o.kind), bool)
+    planes = (o.kind == PLANE) & (o.objtype == ObjType.GEOM)
+    body = m.geom_bodyid[o.row[planes]]
+    static[planes] = (m.body_weldid[body] == 0) & (m.body_mocapid[m.body_rootid[body]] < 0)
+    box = jnp.where((static & (world > 0))[..., None], jnp.array([np.inf] * 3 + [-np.inf] * 3, box.dtype), box)
+    nodes, triangles = len(first.soft.box), len(first.soft.corner)
+    together = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
+    each = ("kind", "mat", "size", "rgba", "shine", "texture", "repeat", "uniform", "explicit", "leaves", "count")
+    shift_of_triangles = {"corner": jnp.tile(move, 3), "box": jnp.tile(move, 2)}
+    soft = {k: getattr(worlds.soft, k) + x[:, None] for k, x in shift_of_triangles.items()}
+    reach = jnp.max(jnp.linalg.norm(move, axis=1))  # of the grid: shadows end no earlier than it
+    s = first._replace(
+        **{name: together(getattr(worlds, name)) for name in each},
+        pos=together(worlds.pos + move[:, None] * ~is_soft[:, None]),  # triangles of flexes and skins have moved
+        base=together(worlds.base + (nodes * world * is_soft).astype(np.int32)),
+        triangle=together(worlds.triangle + (triangles * world * is_soft).astype(np.int32)),
+        soft=jax.tree.map(together, worlds.soft._replace(**soft)),
+        shadow_reach=first.shadow_reach + reach,
+    )
+    heaps = (layout.power_of_two(len(s.kind)), *layout.heaps_of_rigid(m).leaves, *layout.heaps_of_soft(m).leaves)
+    return _with_tree(s, together(box), layout.nodes_after(max(int(x) for x in heaps)))
+
+
+def _with_tree(s: Scene, box: Array, after: np.ndarray) -> Scene:
+    """A scene with a tree over the boxes (n, 6) of its objects."""
+    order = _along_curve(box)
+    tree = heap_of_boxes(box[order], layout.power_of_two(len(box)))
+    return s._replace(order=order, box=tree, next=jnp.asarray(after))
+
+
+def _objects(m: Model, d: Data, groups: tuple[int, ...]) -> tuple[Scene, Array]:
+    """A scene without the tree over its objects, and the boxes (n, 6) of these."""
     o, dtype = layout.objects(m), d.geom_xpos.dtype
     pos, mat, size, shown = _places(m, d, o)
     rgba, shine, repeat = _materials(m, o, dtype)
@@ -116,23 +163,23 @@ def make_scene(m: Model, d: Data, groups: tuple[int, ...] = GROUPS) -> Scene:
 
     base, leaves, triangle, count = (pick(k) for k in range(4))
     box = _boxes(o, pos, mat, size, shown, rigid, soft, base)
-    order = _along_curve(box)
+    later = jnp.zeros(0, jnp.int32), jnp.zeros((0, 6), dtype), jnp.zeros(0, jnp.int32)  # `_with_tree`
     images = layout.textures(m)
     mat_texid = np.append(m.mat_texid[:, TextureRole.RGB], -1)
     texture = mat_texid[o.matid]
     explicit = np.zeros(len(o.kind), bool)
     for i in np.flatnonzero((o.kind == RIGID) | (o.kind == SOFT)):
         explicit[i] = _has_coordinates(m, o, int(i))
-    return Scene(
+    scene = Scene(
         jnp.asarray(o.kind), pos, mat, size, rgba, shine, jnp.asarray(texture), repeat,
         jnp.asarray(np.append(m.mat_texuniform, False)[o.matid]), jnp.asarray(explicit),
         jnp.asarray(base), jnp.asarray(leaves), jnp.asarray(triangle), jnp.asarray(count),
-        order, heap_of_boxes(box[order], layout.power_of_two(len(o.kind))), jnp.asarray(layout.next_nodes(m)),
-        rigid, soft, _lights(m, d), jnp.asarray(images.texel),
+        *later, rigid, soft, _lights(m, d), jnp.asarray(images.texel),
         jnp.asarray(images.first), jnp.asarray(images.width), jnp.asarray(images.height), jnp.asarray(images.levels),
         jnp.asarray(images.is_cube), jnp.asarray(m.stat.extent, dtype),
         jnp.asarray(m.vis.map.shadowclip * m.stat.extent, dtype), jnp.asarray(m.vis.map.shadowscale, dtype),
     )  # fmt: skip
+    return scene, box
 
 
 def _has_coordinates(m: Any, o: layout.Objects, i: int) -> bool:

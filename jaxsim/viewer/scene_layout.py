@@ -76,15 +76,19 @@ def heaps(counts: list[int]) -> Heaps:
     return Heaps(first.astype(np.int32), leaves, triangle.astype(np.int32), np.array(counts, np.int32).reshape(-1))
 
 
-@per_structure
-def next_nodes(m: Any) -> np.ndarray:
-    """For nodes of heaps the node after their subtree, in depth-first order; 0 after the last."""
-    shapes = [heaps_of_rigid(m), heaps_of_soft(m)]
-    most = max([power_of_two(len(objects(m).kind)), *(int(x) for h in shapes for x in h.leaves)])
-    node = np.arange(1, 2 * most + 1)
+def nodes_after(leaves: int) -> np.ndarray:
+    """For nodes of heaps of at most `leaves` leaves the node after their subtree in depth-first order, 0 at the end."""
+    node = np.arange(1, 2 * leaves + 1)
     while (even := node % 2 == 0).any():
         node = np.where(even, node // 2, node)
     return np.where(node == 1, 0, node).astype(np.int32)
+
+
+@per_structure
+def next_nodes(m: Any) -> np.ndarray:
+    """`nodes_after` for the trees of a model."""
+    shapes = [heaps_of_rigid(m), heaps_of_soft(m)]
+    return nodes_after(max([power_of_two(len(objects(m).kind)), *(int(x) for h in shapes for x in h.leaves)]))
 
 
 @per_structure

@@ -74,7 +74,7 @@ class Viewer:
         self.server = server or viser.ViserServer(host=host, port=port, label=m.modelname or "jaxsim", verbose=False)
         self.lock = threading.Lock()
         self.size = float(m.stat.extent)
-        self._step, self._forward, self._place = jaxsim.jit(_steps), jaxsim.jit(jaxsim.forward), jaxsim.jit(place)
+        self._step, self._forward = jaxsim.jit(_steps), jaxsim.jit(jaxsim.forward)
         self.ready = threading.Event()  # set when the step is compiled
         self._target: np.ndarray | None = None  # point to which the dragged body is pulled
         self._pulled = 0  # body that the mouse pulls
@@ -101,7 +101,8 @@ class Viewer:
             d = jaxsim.make_data(self.m, None if chosen == "qpos0" else int(chosen.split()[0]))
             for slider, value in zip(self.sliders, np.asarray(d.ctrl), strict=True):
                 slider.value = float(np.clip(value, slider.min, slider.max))
-            self.data = (self._forward if self.ready.is_set() else self._place)(self.m, d)
+            # until `forward` is compiled, poses by NumPy
+            self.data = self._forward(self.m, d) if self.ready.is_set() else place(*jax.device_get((self.m, d)))
             self._times, self._values = [], []
         self.draw()
 

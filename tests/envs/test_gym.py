@@ -29,6 +29,26 @@ def test_spaces_and_metadata():
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
 
 
+def eyes():
+    return envs.Vision(envs.make("cartpole_balance"), ["near", "side"], "rgbd", (8, 8), frames=2)
+
+
+def test_pictures_are_boxes_from_zero_to_one():
+    one, many = GymEnv(eyes()).observation_space, GymVectorEnv(eyes(), 3).observation_space
+    box = one["pixels/view_1"]
+    assert isinstance(one, gymnasium.spaces.Dict)
+    assert box == gymnasium.spaces.Box(0.0, 1.0, (8, 8, 8), box.dtype.type)
+    assert np.all(one["state"].high == np.inf) and many["pixels/view_0"].shape == (3, 8, 8, 8)
+
+
+@pytest.mark.slow
+def test_observations_with_pictures_lie_in_their_space():
+    one, many = GymEnv(eyes()), GymVectorEnv(eyes(), 3)
+    assert one.observation_space.contains(one.reset(seed=0)[0])
+    assert one.observation_space.contains(one.step(np.ones(1, np.float32))[0])
+    assert many.observation_space.contains(jax.device_get(many.reset(seed=0)[0]))
+
+
 def test_next_step_mode_resets_on_the_following_step():
     env = make(episode_length=2)
     first, _ = env.reset(seed=0)

@@ -1,6 +1,7 @@
 """Colours beside those of MuJoCo 3.8.1's renderer: textures, transparency, lights, sky, cameras."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -91,26 +92,70 @@ def test_a_world_that_holds_nothing_but_a_cloth_is_drawn():
     assert tuple(image.segmentation[36, 48]) == (0, jaxsim.core.types.ObjType.FLEX)
 
 
-TILTED = world(
-    """<light pos="1 -2 3" dir="-.3 .6 -1" diffuse=".6 .7 .8"/><geom type="plane" size="3 3 1" rgba=".4 .5 .6 1"/>
-    <body name="b"><freejoint/><geom name="b" type="box" size=".5 .4 .3" rgba=".8 .4 .2 1"/></body>""", visual=""
-)  # fmt: skip
+SMOOTH = """<mujoco>
+  <asset><material name="gloss" rgba=".7 .6 .3 1" specular=".6" shininess=".3" emission=".1"/></asset>
+  <worldbody>
+    <camera name="lens" pos="0 -3 1.5" xyaxes="1 0 0 0 .447 .894" resolution="16 12" sensorsize=".036 .027"
+      focal=".03 .031" principal=".002 .001"/>
+    <camera name="angle" pos=".2 -3 1.4" xyaxes="1 0 0 0 .447 .894" fovy="50"/>
+    <light type="directional" dir="-.3 .6 -1" diffuse=".4 .3 .5" ambient=".05 .1 .05" castshadow="false"/>
+    <light type="spot" pos="-1 -2 3" dir=".3 .7 -1" diffuse=".4 .5 .3" attenuation=".5 .1 .05" cutoff="60"
+      exponent="3"/>
+    <geom type="plane" size="3 3 1" rgba=".4 .5 .6 1"/>
+    <body><freejoint/>
+      <geom name="box" type="box" size=".3 .3 .3" pos="-.7 0 0" euler="20 30 10" material="gloss"/>
+      <geom name="ball" type="sphere" size=".35" pos=".7 0 0" material="gloss"/>
+      <geom name="capsule" type="capsule" size=".2 .3" pos="0 0 .5" euler="0 70 0" material="gloss"/>
+    </body>
+  </worldbody>
+</mujoco>"""
+CHANGES = ("pose", "size", "camera", "lens", "light", "material")
 
 
 @pytest.mark.slow
-def test_derivatives_of_colours_and_depth_inside_of_an_outline_are_those_of_differences():
-    m = jaxsim.load_model(TILTED)
-    d = jaxsim.make_data(m).replace(qpos=np.array([0, 0, 0.5, 0.9, 0.2, 0.3, 0.1]))
+def test_derivatives_of_colours_and_depth_inside_of_outlines_are_those_of_differences():
+    m = jaxsim.load_model(SMOOTH)
+    d = jaxsim.make_data(m).replace(qpos=np.array([0, 0, 0.6, 0.9, 0.2, 0.3, 0.1]))
+    rng = np.random.default_rng(0)
+    some = lambda x: rng.uniform(0.3, 1, x.shape) * rng.choice([-1, 1], x.shape)  # noqa: E731
+    names = {
+        "size": ("geom_size",),
+        "camera": ("cam_pos", "cam_quat"),
+        "lens": ("cam_intrinsic", "cam_fovy"),
+        "light": ("light_pos", "light_dir", "light_ambient", "light_diffuse", "light_specular", "light_attenuation",
+                  "light_cutoff", "light_exponent"),
+        "material": ("mat_rgba", "mat_emission", "mat_specular", "mat_shininess", "geom_rgba"),
+    }  # fmt: skip
+    opaque = {"mat_rgba": np.array([1, 1, 1, 0]), "geom_rgba": np.array([1, 1, 1, 0])}
+    ways = {n: some(getattr(m, n)) * opaque.get(n, 1) for of in names.values() for n in of}
+    own = np.any(np.asarray(m.geom_rgba)[:, :3] != 0.5, 1)[:, None]  # colours of the others are their material's
+    ways["geom_rgba"] = ways["geom_rgba"] * own
+    push = some(d.qpos)
 
     @jax.jit
     def look(t):
-        qpos = d.qpos.at[:3].add(t * np.array([0.3, 0.5, 0.2])).at[4].add(0.4 * t)
-        moved = m.replace(light_diffuse=m.light_diffuse * (1 + t), geom_rgba=m.geom_rgba * (1 - 0.1 * t))
-        image = raycast.render(moved, place(moved, d.replace(qpos=qpos)), 0, 12, 9)
-        return image.rgb[4, 6], image.depth[4, 6], image.segmentation[4, 6, 0]
+        """Colours and depth of both cameras, changed by `t`, one number for each of `CHANGES`."""
+        amount = dict(zip(CHANGES, t, strict=True))
+        moved = m.replace(**{
+            n: getattr(m, n) * (1 + amount[kind] * ways[n]) if n != "cam_pos" else m.cam_pos + amount[kind] * ways[n]
+            for kind, of in names.items() for n in of
+        })  # fmt: skip
+        placed = place(moved, d.replace(qpos=d.qpos + amount["pose"] * push))
+        images = raycast.render_many(moved, placed, ["lens", "angle"], 16, 12)
+        return [(x.rgb, x.depth) for x in images], [x.segmentation[..., 0] for x in images]
 
-    assert look(0.0)[2] == m.name2id("geom", "b")
-    found = jax.jit(lambda t: jax.jvp(lambda t: look(t)[:2], (t,), (1.0,)))(0.0)[1]
-    for slope, high, low in zip(found, look(1e-5), look(-1e-5), strict=False):
-        np.testing.assert_allclose(slope, (high - low) / 2e-5, rtol=1e-6, atol=1e-8)
-        assert np.abs(slope).max() > 0.01
+    _, shown = look(jnp.zeros(len(CHANGES)))
+    found = jax.jit(jax.jacfwd(lambda t: look(t)[0]))(jnp.zeros(len(CHANGES)))
+    h = 1e-5
+    sides = [[look(s * h * np.eye(len(CHANGES))[k])[0] for s in (1, -1)] for k in range(len(CHANGES))]
+    for camera, objects in enumerate(np.asarray(shown)):
+        for name in ("box", "ball", "capsule"):
+            row, column = np.median(np.argwhere(objects == m.name2id("geom", name)), axis=0).astype(int)
+            assert objects[row, column] == m.name2id("geom", name)
+            for part in (0, 1):  # colours and depth
+                for k in range(len(CHANGES)):
+                    high, low = (sides[k][s][camera][part][row, column] for s in (0, 1))
+                    slope = found[camera][part][row, column, ..., k]
+                    np.testing.assert_allclose(slope, (high - low) / (2 * h), rtol=1e-6, atol=1e-8)
+                    if not (part and CHANGES[k] in ("light", "material")):
+                        assert np.abs(slope).max() > 1e-3, (name, CHANGES[k])

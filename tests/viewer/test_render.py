@@ -128,12 +128,23 @@ def test_command_renders_a_recorded_world(path, tmp_path):
     assert np.nonzero(reddish(np.asarray(Image.open(out))))[1].mean() > 90
 
 
+@pytest.mark.slow
+def test_command_renders_all_recorded_worlds_in_one_scene(path, tmp_path):
+    np.savez(tmp_path / "worlds.npz", qpos=np.zeros((2, 2, 1)), time=np.repeat([[0.0], [1 / 30]], 2, 1))
+    out = tmp_path / "both.png"
+    more = ["--replay", str(tmp_path / "worlds.npz"), "--together", "--width", "160", "--height", "120"]
+    assert main(["render", path, "--out", str(out), *more]) == 0
+    columns = reddish(np.asarray(Image.open(out))).any(0)
+    assert len(columns) == 160 and np.count_nonzero(np.diff(columns.astype(int)) == 1) == 2  # two balls
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--camera", "back"], "no camera 'back'; the model has front"),
         (["--camera", "7"], "no camera '7'"),
         (["--seconds", "-1"], "negative"),
+        (["--together"], "--together draws the worlds of a file"),
         (["--keyframe", "none"], "no keyframe 'none'"),
         (["--out", "missing/frame.png"], "does not exist"),
     ],
@@ -162,3 +173,40 @@ def test_a_cloth_and_a_skin_are_drawn_where_they_are():
         row, column = (np.mean(i) for i in np.nonzero(mask))
         np.testing.assert_allclose([column, row], [39.5 + x * pixels, 29.5], atol=1.0)
         np.testing.assert_allclose(mask.sum(), (0.2 * pixels) ** 2, rtol=0.35)
+
+
+def several(*places):
+    """A floor, a camera from above, and at each place a box that slides, a cloth and a skin."""
+    bodies, skins = "", ""
+    for i, x in enumerate(places):
+        bodies += f"""<body name="box{i}" pos="{x} 0 .1"><joint type="slide" axis="0 1 0"/>
+          <geom type="box" size=".05 .08 .05" rgba="1 0 0 1"/></body>
+          <flexcomp name="cloth{i}" type="grid" dim="2" count="3 3 1" spacing=".05 .05 .1" mass="1" radius=".01"
+            rgba="0 1 0 1" pos="{x} -.2 .1"><contact selfcollide="none"/><edge equality="true"/></flexcomp>"""
+        skins += f"""<skin rgba="0 0 1 1" vertex="-.05 .2 0 .05 .2 0 .05 .3 0 -.05 .3 0" face="0 1 2 0 2 3">
+          <bone body="box{i}" bindpos="0 0 0" bindquat="1 0 0 0" vertid="0 1 2 3" vertweight="1 1 1 1"/></skin>"""
+    return jaxsim.load_model(f"""<mujoco><statistic extent=".5" center="0 0 0"/><worldbody>
+      <camera name="top" pos=".3 0 2" fovy="40"/><light type="directional" pos="0 0 3" dir=".2 .1 -1"/>
+      <geom type="plane" size="2 2 1" rgba=".5 .6 .7 1"/>{bodies}</worldbody>
+      <deformable>{skins}</deformable></mujoco>""")
+
+
+@pytest.mark.slow
+def test_worlds_together_are_drawn_as_one_model_of_them_all():
+    apart, one = several(0.0), several(0.0, 0.6)
+    states = np.stack([apart.qpos0, apart.qpos0])
+    states[1, 0] = 0.1
+    both = render.render(apart, {"qpos": states[None]}, "top", 80, 48, together=True)
+    wanted = render.render(one, {"qpos": states.reshape(1, -1)}, "top", 80, 48)
+    assert (np.abs(both.astype(int) - wanted).max(-1) <= 2).mean() > 0.995
+    assert len(np.unique(wanted.reshape(-1, 3), axis=0)) > 20
+
+
+def test_a_camera_that_orbits_turns_from_frame_to_frame():
+    xml = "<mujoco><visual><global azimuth='{}'/></visual>" + SMALL.removeprefix("<mujoco>")
+    still = {"qpos": np.zeros((2, 1))}
+    turning = render.render(jaxsim.load_model(xml.format(90)), still, None, 40, 30, orbit=30.0)
+    for azimuth, picture in zip((90, 120), turning, strict=True):
+        wanted = render.render(jaxsim.load_model(xml.format(azimuth)), np.zeros(1), None, 40, 30)[0]
+        assert np.abs(picture.astype(int) - wanted).mean() < 0.5
+    assert np.abs(turning[0].astype(int) - turning[1]).mean() > 1

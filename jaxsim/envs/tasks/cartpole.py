@@ -30,7 +30,7 @@ class CartpoleConfig(Config):
 
 @dataclasses.dataclass(frozen=True)
 class CartpoleVisionConfig(CartpoleConfig):
-    """`camera`, `picture`, `size`, `frames`, `reach`: see `Vision`."""
+    """`camera`, `picture`, `size`, `frames`, `reach`, `samples`: see `Vision`."""
 
     ctrl_dt: float = 0.04
     episode_length: int = 250
@@ -39,12 +39,13 @@ class CartpoleVisionConfig(CartpoleConfig):
     size: tuple[int, int] = (64, 64)
     frames: int = 3
     reach: float = 4.0
+    samples: int = 1
 
 
 def make_cartpole_vision(config: CartpoleVisionConfig) -> Vision:
     """Cart-pole whose policy observes only the last pictures of a camera and its last action."""
     view = (config.camera, config.picture, config.size, config.frames, config.reach)
-    return Vision(Cartpole(config), *view)
+    return Vision(Cartpole(config), *view, samples=config.samples)
 
 
 class Cartpole(Env):
