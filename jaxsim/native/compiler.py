@@ -17,7 +17,7 @@ import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -131,6 +131,11 @@ def let_call(target: str) -> None:
     """Let other libraries call a handler `XLA_FFI_Error* target(XLA_FFI_CallFrame*)`, as `load_part` does."""
     ctypes.CDLL(str(_paths[target]), ctypes.RTLD_GLOBAL)
     loaded[target] = True
+
+
+def function_of(library: str, name: str) -> Any:
+    """Return a function of a library that this process has loaded, by ctypes."""
+    return getattr(ctypes.CDLL(str(_paths[library])), name)
 
 
 @cache
