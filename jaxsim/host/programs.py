@@ -31,11 +31,10 @@ from jaxsim.interface.arguments import check_model
 from jaxsim.native import compiler
 from jaxsim.native.core_program import core_program
 from jaxsim.native.direct import DirectCall
+from jaxsim.xla.cache import BOUNDS, evict
 from jaxsim.xla.options import compiler_options, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
-MOST_BYTES, MOST_DAYS = 2**30, 60.0  # of programs that are kept; a step of the humanoid takes 3 MB
-_BOUNDS = ("JAXSIM_KEPT_BYTES", "JAXSIM_KEPT_DAYS")  # variables of the environment that set them
 NOT_WORTH_SAYING = 1.0  # seconds
 
 
@@ -284,7 +283,7 @@ def _load(path: Path) -> tuple[Callable[..., Any], Any, tuple[int | None, ...]] 
     from jax.experimental.serialize_executable import deserialize_and_load
 
     with contextlib.suppress(OSError):  # of a folder that cannot be written to
-        os.utime(path)  # it was used: see evict
+        os.utime(path)  # it is used: see evict
     kept = pickle.loads(path.read_bytes())
     if not compiler.load_again(kept["libraries"]):
         return None
@@ -331,28 +330,6 @@ def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -
         evict(path.parent)
 
 
-def evict(folder: Path) -> None:
-    """Remove programs that were not used for a long time, then the least recently used until the rest is small enough.
-
-    A process that has loaded a removed program keeps using it; another process compiles it again.
-    """
-    most_bytes, most_days = (
-        float(os.environ.get(name) or default) for name, default in zip(_BOUNDS, (MOST_BYTES, MOST_DAYS), strict=True)
-    )
-    found = []
-    for path in folder.iterdir():
-        with contextlib.suppress(OSError):  # another process has removed it
-            found.append((path.stat().st_mtime, path.stat().st_size, path))
-    oldest, total = time.time() - 86400 * most_days, 0
-    for used, size, path in sorted(found, reverse=True):
-        if path.suffix == ".sum":
-            continue
-        total += size
-        if used < oldest or total > most_bytes:
-            for file in (path, path.with_suffix(".sum")):
-                file.unlink(missing_ok=True)
-
-
 def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
     """Path of a cached program; None for a model with user functions, which cannot be compared by content."""
     if m.callbacks != Callbacks():
@@ -366,7 +343,7 @@ def _surroundings() -> list[str]:
     """Other parts of a program's key: versions, options, devices, the machine, the environment."""
     values = {k: v for k, v in jax.config.values.items() if "cache" not in k and "log" not in k}
     environment = {k: v for k, v in os.environ.items() if k.startswith(("XLA_", "JAXSIM_", "NPROC", "TF_"))}
-    environment = {k: v for k, v in environment.items() if k not in _BOUNDS}
+    environment = {k: v for k, v in environment.items() if k not in BOUNDS}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
         *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),

@@ -55,7 +55,8 @@ class DirectCall(NamedTuple):
     results: tuple[Computed | Given | np.ndarray, ...]
 
     def load(self) -> Callable[..., list[Any]]:
-        """Return the program as a function of NumPy or JAX arrays of a CPU; results are new NumPy arrays.
+        """Return the program as a function of NumPy or JAX arrays of a CPU; results are new NumPy arrays, or
+        arguments.
 
         Raises TypeError for arguments of other shapes or types, and MemoryError.
         """
@@ -66,7 +67,8 @@ class DirectCall(NamedTuple):
             for x, (shape, dtype) in zip(self.operands, self.operand_kinds, strict=True)
         ]
         made = [_Operand(shape, dtype) for shape, dtype in self.result_kinds]
-        return partial(_call, function, operands, made, self.results)
+        is_same = [x.index if isinstance(x, Computed) else -1 for x in self.results] == list(range(len(made)))
+        return partial(_call, function, operands, made, None if is_same else self.results)
 
 
 class _Operand:
@@ -80,8 +82,10 @@ class _Operand:
     def pointer(self, x: Any) -> Any:
         if x.__class__ is np.ndarray:
             self._check(x)
-            flags = x.flags
-            return self.memory.from_buffer(x) if flags.c_contiguous and flags.writeable else _pointer(x)
+            try:
+                return self.memory.from_buffer(x)
+            except (TypeError, ValueError):  # read-only, or not contiguous
+                return _pointer(x)
         last = self.last
         if x is not last[0]:
             array = np.asarray(x)
@@ -98,13 +102,18 @@ def _pointer(x: np.ndarray) -> Any:
     return np.ascontiguousarray(x).ctypes.data_as(ctypes.c_void_p)
 
 
-def _call(function: Any, operands: Sequence[Any], made: Sequence[_Operand], results: Sequence[Any], *args: Any) -> list:
+def _call(
+    function: Any, operands: Sequence[Any], made: Sequence[_Operand], results: Sequence[Any] | None, *args: Any
+) -> list[Any]:
     found = [np.empty(x.shape, x.dtype) for x in made]
     pointers = [of if i < 0 else of.pointer(args[i]) for i, of in operands]
     if function(*pointers, *[of.memory.from_buffer(x) for of, x in zip(made, found, strict=True)]):
         raise MemoryError("a program has no memory")
+    if results is None:
+        return found
     return [
-        found[x.index] if isinstance(x, Computed) else args[x.index] if isinstance(x, Given) else x for x in results
+        found[x.index] if isinstance(x, Computed) else args[x.index] if isinstance(x, Given) else x.copy()
+        for x in results
     ]
 
 
