@@ -315,7 +315,7 @@ def _cube_from_grid(texture: TextureInput, image: np.ndarray) -> np.ndarray:
     height, width = image.shape[:2]
     if width // columns != height // rows or width % columns or height % rows:
         raise ModelError(
-            f"the picture of {width} x {height} pixels cannot be cut into {rows} rows of {columns} squares (gridsize) in "
+            f"the picture of {width} x {height} pixels cannot be cut into {rows} rows of {columns} squares (gridsize), "
             f"texture '{texture.name}'"
         )
     if rows == columns == 1:
