@@ -8,6 +8,7 @@ shapes, callbacks) is one call of C. A step has some five parts.
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ def core_program(
         outputs = closed.jaxpr.outvars
         made = [v.aval.size > 0 and (hasattr(v, "val") or v not in of_argument) for v in outputs]
         own = closed.replace(jaxpr=closed.jaxpr.replace(outvars=[v for v, m in zip(outputs, made, strict=True) if m]))
-        noted = None if record is None else lambda call: record(_with_all(call, outputs, closed.jaxpr.invars, made))
+        noted = None if record is None else partial(_record_all, record, outputs, closed.jaxpr.invars, made)
         computed = iter(CORE_PROGRAM(_Plan(own, label, backend, noted), *leaves) if any(made) else ())
         results = [
             next(computed) if m else of_argument[v] if v in of_argument else jnp.zeros(v.aval.shape, v.aval.dtype)
@@ -133,12 +134,15 @@ def _direct(made: _Parts) -> DirectCall | None:
     return DirectCall(native.target_of(source, native.ONCE), operands, *kinds, results)
 
 
-def _with_all(call: DirectCall, outputs: Sequence[Any], given: Sequence[Any], made: Sequence[bool]) -> DirectCall:
-    """Return the call with the results that are arguments or empty too."""
+def _record_all(
+    record: Callable[[DirectCall], None], outputs: Sequence[Any], given: Sequence[Any], made: Sequence[bool],
+    call: DirectCall,
+) -> None:  # fmt: skip
+    """Record the call with the results that are arguments or empty too."""
     own, place = iter(call.results), {v: Given(i) for i, v in enumerate(given)}
     empty = lambda v: np.zeros(v.aval.shape, v.aval.dtype)  # noqa: E731
     results = [next(own) if m else place[v] if v in place else empty(v) for v, m in zip(outputs, made, strict=True)]
-    return call._replace(results=tuple(results))
+    record(call._replace(results=tuple(results)))
 
 
 def _by_parts(made: _Parts, operands: Sequence[Array]) -> list[Array]:

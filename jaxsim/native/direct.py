@@ -105,7 +105,7 @@ def _pointer(x: np.ndarray) -> Any:
 def _call(
     function: Any, operands: Sequence[Any], made: Sequence[_Operand], results: Sequence[Any] | None, *args: Any
 ) -> list[Any]:
-    found = [np.empty(x.shape, x.dtype) for x in made]
+    found: list[Any] = [np.empty(x.shape, x.dtype) for x in made]
     pointers = [of if i < 0 else of.pointer(args[i]) for i, of in operands]
     if function(*pointers, *[of.memory.from_buffer(x) for of, x in zip(made, found, strict=True)]):
         raise MemoryError("a program has no memory")
