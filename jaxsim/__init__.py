@@ -199,11 +199,16 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
 ]
 
 
+SEPARATE = ("envs", "identify", "mjx", "optim", "torch", "viewer")  # packages that are imported when they are used
+
+
 def __getattr__(name: str) -> Any:
     """What stands in a module below: a stage, a support function, what concerns compilation."""
     for module in (stages, support, xla):
         if name in module.__all__:
             return getattr(module, name)
+    if name in SEPARATE:
+        raise AttributeError(f"module 'jaxsim' has no attribute {name!r} before it is imported: import jaxsim.{name}")
     close = difflib.get_close_matches(name, [*__all__, *stages.__all__, *support.__all__], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise AttributeError(f"module 'jaxsim' has no attribute {name!r}{hint}")

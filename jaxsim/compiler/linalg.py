@@ -134,5 +134,5 @@ def full_inertia(fullinertia) -> tuple[np.ndarray, np.ndarray]:
     xx, yy, zz, xy, xz, yz = (float(x) for x in fullinertia)
     eigval, quat = eig3([xx, xy, xz, xy, yy, yz, xz, yz, zz])
     if not eigval[2] >= EPS:
-        raise ModelError("inertia must have positive eigenvalues")
+        raise ModelError("the three principal inertias must be positive")
     return eigval, quat

@@ -38,8 +38,13 @@ SIZES = (
 def option_value(name: str, value: Any) -> int:
     """Return the integer of an option given as a number or, for choices, as MJCF's word ("RK4", "elliptic", "Newton").
 
-    Raises ValueError for an unknown word or a number without a meaning.
+    Raises ValueError for an unknown word or a number without a meaning, TypeError for a traced number.
     """
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"opt.{name} is traced, and decides what is compiled: set it outside of jit, vmap and grad, or make it a "
+            "static argument (static_argnames)"
+        )
     if name not in WORDS:
         return int(value)
     choices = {member.name.lower(): member for member in WORDS[name]}

@@ -103,14 +103,11 @@ class Packing:
         if (place := self.place[i]) is None:
             return np.zeros(self.leaves[i].shape, self.leaves[i].dtype)
         b, first, end = place
-        x = np.asarray(buffers[b])
-        if x.ndim != 1:
-            x = x.reshape(-1)
-        x, shape = x[first:end], self.leaves[i].shape
+        x, shape = np.asarray(buffers[b]), self.leaves[i].shape
+        x = x[first:end] if x.ndim == 1 else x.reshape(-1)[first:end]  # a view, whose flags are its own
         if len(shape) != 1:
             x = x.reshape(shape)
-        if x.flags.writeable:
-            x.flags.writeable = False
+        x.setflags(write=False)
         return x
 
 

@@ -30,11 +30,11 @@ from jaxsim.host.packing import Packing
 from jaxsim.interface.arguments import check_model
 from jaxsim.native import compiler
 from jaxsim.native.core_program import core_program
+from jaxsim.native.direct import DirectCall
+from jaxsim.xla.cache import BOUNDS, evict
 from jaxsim.xla.options import compiler_options, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
-MOST_BYTES, MOST_DAYS = 2**30, 60.0  # of programs that are kept; a step of the humanoid takes 3 MB
-_BOUNDS = ("JAXSIM_KEPT_BYTES", "JAXSIM_KEPT_DAYS")  # variables of the environment that set them
 NOT_WORTH_SAYING = 1.0  # seconds
 
 
@@ -81,11 +81,13 @@ class Progress:
 class Ahead(NamedTuple):
     """A program of the leaves of its arguments, compiled ahead of time.
 
+    program: gives the results that it computes; a direct call gives NumPy arrays.
     results: structure of the function's result.
     sources: for each leaf of the result the argument that it equals, or None if the program computes it; empty if all
         are computed.
     phases: seconds of each phase of building the program.
     loaded: whether it came from the cache of an earlier process.
+    direct: whether the program is a C function, called without JAX.
     """
 
     program: Callable[..., Any]
@@ -93,12 +95,15 @@ class Ahead(NamedTuple):
     sources: tuple[int | None, ...]
     phases: tuple[Timed, ...]
     loaded: bool
+    direct: bool
 
     def __call__(self, *leaves: Any) -> Any:
         """Leaves of the results."""
         if not self.sources:
             return self.program(*leaves)
         computed = iter(self.program(*leaves))
+        if self.direct:
+            return [next(computed) if i is None else leaves[i] for i in self.sources]
         return [next(computed) if i is None else _as_array(leaves[i]) for i in self.sources]
 
 
@@ -191,11 +196,18 @@ def compile(
 
 
 def ahead(
-    function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress, one_world: bool = False
+    function: Callable[..., Any],
+    args: Any,
+    m: Model,
+    key: Any,
+    progress: Progress,
+    one_world: bool = False,
+    direct: bool = False,
 ) -> Ahead:
     """Compile a function of the leaves of `args`; with `one_world`, as programs for one core.
 
-    `key` identifies the function, beyond the structure of `m` and the shapes of `args`; None: it is not cached.
+    `key` identifies the function, beyond the structure of `m` and the shapes of `args`; None: it is not cached. With
+    `direct` a program that is one C function is called without JAX, and its results are NumPy arrays.
     """
     leaves, given = jax.tree.flatten(args)
     shapes = [jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)) for x in leaves]
@@ -206,7 +218,8 @@ def ahead(
         if found is not None:
             progress.done()
             program, out, sources = found
-            return Ahead(program, jax.tree.structure(out), sources, tuple(progress.phases), True)
+            is_direct = not isinstance(program, jax.stages.Compiled)
+            return Ahead(program, jax.tree.structure(out), sources, tuple(progress.phases), True, is_direct)
     progress.phases.clear()
     found_out: list[Any] = []
 
@@ -217,18 +230,23 @@ def ahead(
         found_out[:] = jax.tree.map(lambda _: 0, out), sources if set(sources) - {None} else ()
         return [x for x, i in zip(results, sources, strict=True) if i is None]
 
-    jitted = jit(core_program(flat, progress.title, m.opt.backend) if one_world else flat)
+    calls: list[DirectCall] = []
+    record = calls.append if direct else None
+    jitted = jit(core_program(flat, progress.title, m.opt.backend, record) if one_world else flat)
     with progress.during("tracing"):
         traced = jitted.trace(*shapes)
     with progress.during("lowering and C"):
         lowered = traced.lower()
-    with progress.during("XLA"), _fresh() if path is not None else contextlib.nullcontext():
-        program = lowered.compile()
+    if calls:
+        program = calls[0].load()
+    else:
+        with progress.during("XLA"), _fresh() if path is not None else contextlib.nullcontext():
+            program = lowered.compile()
     progress.done()
     out, sources = found_out
     if path is not None:
-        _keep(path, program, out, sources)
-    return Ahead(program, jax.tree.structure(out), sources, tuple(progress.phases), False)
+        _keep(path, calls[0] if calls else program, out, sources)
+    return Ahead(program, jax.tree.structure(out), sources, tuple(progress.phases), False, bool(calls))
 
 
 def _sources(results: list[Any], given: tuple[Any, ...]) -> tuple[int | None, ...]:
@@ -265,10 +283,12 @@ def _load(path: Path) -> tuple[Callable[..., Any], Any, tuple[int | None, ...]] 
     from jax.experimental.serialize_executable import deserialize_and_load
 
     with contextlib.suppress(OSError):  # of a folder that cannot be written to
-        os.utime(path)  # it was used: see evict
+        os.utime(path)  # it is used: see evict
     kept = pickle.loads(path.read_bytes())
     if not compiler.load_again(kept["libraries"]):
         return None
+    if isinstance(kept["program"], DirectCall):
+        return kept["program"].load(), kept["out"], kept["sources"]
     if kept["lapack"]:
         jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))  # which makes its functions known
     try:
@@ -282,23 +302,24 @@ def _load(path: Path) -> tuple[Callable[..., Any], Any, tuple[int | None, ...]] 
 
 def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -> None:
     """Write a program for later processes, all at once; not where the backend cannot, or nothing can be written."""
-    from jax.experimental.serialize_executable import serialize
+    content = {"program": program, "out": out, "sources": sources}
+    if isinstance(program, DirectCall):
+        used = {program.library}
+    else:
+        from jax.experimental.serialize_executable import serialize
 
-    try:
-        blob, given, results = serialize(program)
-    except (ValueError, NotImplementedError, RuntimeError):  # callbacks of Python, closed-over arrays, a plugin
-        return
-    text = program.as_text()
-    used = set(re.findall(r'custom_call_target="(\w+)"', text))
-    content = {
-        "program": blob,
-        "given": given.unflatten([0] * given.num_leaves),
-        "results": results.unflatten([0] * results.num_leaves),
-        "out": out,
-        "sources": sources,
-        "libraries": {name: part for name, part in compiler.loaded.items() if part or name in used},
-        "lapack": any(target.startswith("lapack_") for target in used),
-    }
+        try:
+            blob, given, results = serialize(program)
+        except (ValueError, NotImplementedError, RuntimeError):  # callbacks of Python, closed-over arrays, a plugin
+            return
+        used = set(re.findall(r'custom_call_target="(\w+)"', program.as_text()))
+        content |= {
+            "program": blob,
+            "given": given.unflatten([0] * given.num_leaves),
+            "results": results.unflatten([0] * results.num_leaves),
+            "lapack": any(target.startswith("lapack_") for target in used),
+        }
+    content["libraries"] = {name: part for name, part in compiler.loaded.items() if part or name in used}
     with contextlib.suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
         data = pickle.dumps(content)
         mine = path.with_suffix(f".{os.getpid()}")
@@ -307,28 +328,6 @@ def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -
         mine.write_bytes(data)
         os.replace(mine, path)
         evict(path.parent)
-
-
-def evict(folder: Path) -> None:
-    """Remove programs that were not used for a long time, then the least recently used until the rest is small enough.
-
-    A process that has loaded a removed program keeps using it; another process compiles it again.
-    """
-    most_bytes, most_days = (
-        float(os.environ.get(name) or default) for name, default in zip(_BOUNDS, (MOST_BYTES, MOST_DAYS), strict=True)
-    )
-    found = []
-    for path in folder.iterdir():
-        with contextlib.suppress(OSError):  # another process has removed it
-            found.append((path.stat().st_mtime, path.stat().st_size, path))
-    oldest, total = time.time() - 86400 * most_days, 0
-    for used, size, path in sorted(found, reverse=True):
-        if path.suffix == ".sum":
-            continue
-        total += size
-        if used < oldest or total > most_bytes:
-            for file in (path, path.with_suffix(".sum")):
-                file.unlink(missing_ok=True)
 
 
 def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
@@ -344,7 +343,7 @@ def _surroundings() -> list[str]:
     """Other parts of a program's key: versions, options, devices, the machine, the environment."""
     values = {k: v for k, v in jax.config.values.items() if "cache" not in k and "log" not in k}
     environment = {k: v for k, v in os.environ.items() if k.startswith(("XLA_", "JAXSIM_", "NPROC", "TF_"))}
-    environment = {k: v for k, v in environment.items() if k not in _BOUNDS}
+    environment = {k: v for k, v in environment.items() if k not in BOUNDS}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
         *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import numpy as np
 
 from jaxsim.core.contact import CONSTRAINT_FIELDS, CONTACT_FIELDS, WARNING_FIELDS, Constraint
@@ -19,6 +20,7 @@ from jaxsim.core.model import ARRAYS, MODEL_FIELDS, SIZES, Model
 from jaxsim.core.option import OPTION_INTS, Option, Statistic
 from jaxsim.core.struct import Field, did_you_mean, evaluate, fields_of
 from jaxsim.core.structure import per_structure
+from jaxsim.xla.compat import is_checked_by_shard_map
 
 KINDS = {"float": ("f", "floating-point numbers"), "int": ("iu", "integers"), "bool": ("b", "booleans")}
 MANY = 3  # fields of wrong shape that make it another model rather than a slip
@@ -178,6 +180,11 @@ def check_data(m: Model, d: Any, function: str, name: str = "d") -> None:
     """Raise TypeError or ValueError where `d` is not data of the model `m`, one world without a leading axis."""
     if not isinstance(d, Data):
         raise TypeError(_not_data(d, function, name))
+    if isinstance(d.time, jax.core.Tracer) and is_checked_by_shard_map(d.time):
+        raise TypeError(
+            f"{function}: jax.shard_map checks which values vary between devices, and loops of a step fail this check: "
+            "use jax.shard_map(..., check_vma=False), or jaxsim.over_devices"
+        )
     layout, expected = _expected_of_data(m)
     leaves, form = jax.tree.flatten(d)
     like = (form, _option_ints(m.opt), m.qpos0.dtype, [_type_of(x) for x in leaves])

@@ -76,7 +76,7 @@ def read_mesh(data: bytes, filename: str, content_type: str = "", righthand: boo
         return read_stl(data, filename)
     if extension == "obj":
         return read_obj(data, filename)
-    raise ModelError(f"no decoder found for mesh file '{filename}': STL, OBJ and MSH files are known")
+    raise ModelError(f"mesh file '{filename}' has an unknown ending: STL, OBJ and MSH files are read")
 
 
 def read_stl(data: bytes, filename: str = "") -> RawMesh:
@@ -84,7 +84,7 @@ def read_stl(data: bytes, filename: str = "") -> RawMesh:
     if not data:
         raise ModelError(f"STL file '{filename}' is empty")
     if len(data) < 84:
-        raise ModelError(f"invalid header in STL file '{filename}'")
+        raise ModelError(f"STL file '{filename}' is too short for its header")
     (nface,) = struct.unpack_from("<i", data, 80)
     hint = "perhaps this is an ASCII file? Only binary STL is read"
     if not 1 <= nface <= STL_MAX_FACES:
@@ -93,7 +93,7 @@ def read_stl(data: bytes, filename: str = "") -> RawMesh:
         raise ModelError(f"STL file '{filename}' has wrong size; {hint}")
     corner = np.frombuffer(data, dtype=_STL_FACE, count=nface, offset=84)["vertex"].reshape(-1, 3).astype(np.float32)
     if np.any(np.abs(corner) > _STL_MAX_COORDINATE):
-        raise ModelError(f"vertex in STL file '{filename}' exceeds maximum bounds")
+        raise ModelError(f"STL file '{filename}' has a vertex further than {_STL_MAX_COORDINATE:g} from the origin")
     vertex, face = deduplicate(corner, np.arange(len(corner)))
     return RawMesh(vertex=vertex.reshape(-1), face=face, kind="stl")
 
@@ -121,12 +121,14 @@ def read_msh(data: bytes, filename: str = "", righthand: bool = True) -> RawMesh
     if not data:
         raise ModelError(f"MSH file '{filename}' is empty")
     if len(data) < 16:
-        raise ModelError(f"missing header in MSH file '{filename}'")
+        raise ModelError(f"MSH file '{filename}' is too short for its header")
     nvert, nnormal, ntexcoord, nface = struct.unpack_from("<4i", data)
     if nvert < 4 or min(nface, nnormal, ntexcoord) < 0 or nnormal not in (0, nvert) or ntexcoord not in (0, nvert):
-        raise ModelError(f"invalid sizes in MSH file '{filename}'")
+        raise ModelError(
+            f"MSH file '{filename}' has a header with wrong numbers of vertices, normals or texture coordinates"
+        )
     if len(data) != 16 + 12 * nvert + 12 * nnormal + 8 * ntexcoord + 12 * nface:
-        raise ModelError(f"unexpected file size in MSH file '{filename}'")
+        raise ModelError(f"MSH file '{filename}' has another size than its header says")
     floats = np.frombuffer(data, "<f4", 3 * nvert + 3 * nnormal + 2 * ntexcoord, 16).astype(np.float32)
     vertex, normal, texcoord = np.split(floats, [3 * nvert, 3 * nvert + 3 * nnormal])
     face = np.frombuffer(data, "<i4", 3 * nface, len(data) - 12 * nface).astype(np.int64)

@@ -8,6 +8,7 @@ shapes, callbacks) is one call of C. A step has some five parts.
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native.c_source import ONE_LANE, function_source
+from jaxsim.native.direct import Computed, DirectCall, Given, direct_source
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
@@ -29,6 +31,7 @@ from jaxsim.xla.compat import eval_jaxpr
 # Entries of all results. Above this, the time that XLA takes to start kernels does not matter. Time of a step as C over
 # that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
 MOST_NUMBERS = 1_000_000
+MOST_OF_DIRECT = 200_000  # entries likewise: larger programs share searches among threads of XLA, and take far longer
 MOST_CONSTANTS = 4096  # numbers of a table within a source
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
 
@@ -51,15 +54,20 @@ class _Plan(NamedTuple):
     closed: Any  # the jaxpr
     label: str
     backend: int | None
+    record: Callable[[DirectCall], None] | None  # gets the program at lowering, if it is one C function
 
 
 def core_program(
-    function: Callable[..., Any], label: str = "a program", backend: int | None = None
+    function: Callable[..., Any],
+    label: str = "a program",
+    backend: int | None = None,
+    record: Callable[[DirectCall], None] | None = None,
 ) -> Callable[..., Any]:
     """Return a function of one world (any PyTrees) that runs as programs of one core on a CPU, by JAX elsewhere.
 
     A result that is an argument stays that argument. Results differ from those of `function` by rounding only. `label`
-    names it in messages; `backend` is `opt.backend` of its model.
+    names it in messages; `backend` is `opt.backend` of its model. If the whole program is one C function, `record` is
+    called with it at lowering: a function of the leaves of the arguments, without JAX.
     """
 
     def run(*args: Any) -> Any:
@@ -71,7 +79,8 @@ def core_program(
         outputs = closed.jaxpr.outvars
         made = [v.aval.size > 0 and (hasattr(v, "val") or v not in of_argument) for v in outputs]
         own = closed.replace(jaxpr=closed.jaxpr.replace(outvars=[v for v, m in zip(outputs, made, strict=True) if m]))
-        computed = iter(CORE_PROGRAM(_Plan(own, label, backend), *leaves) if any(made) else ())
+        noted = None if record is None else partial(_record_all, record, outputs, closed.jaxpr.invars, made)
+        computed = iter(CORE_PROGRAM(_Plan(own, label, backend, noted), *leaves) if any(made) else ())
         results = [
             next(computed) if m else of_argument[v] if v in of_argument else jnp.zeros(v.aval.shape, v.aval.dtype)
             for v, m in zip(outputs, made, strict=True)
@@ -85,15 +94,60 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     if any(worlds):
         return None
     flat = flatten(plan.closed, CORE)
-    if sum(math.prod(v.shape) for op in flat.operations for v in op.outputs) > MOST_NUMBERS:
+    numbers = sum(math.prod(v.shape) for op in flat.operations for v in op.outputs)
+    if numbers > MOST_NUMBERS:
         return None
-    return [x[None] for x in _by_parts(flat, operands)]
+    made = _parts(flat)
+    found = [x[None] for x in _by_parts(made, operands)]
+    if plan.record is not None and numbers <= MOST_OF_DIRECT and (call := _direct(made)):
+        plan.record(call)
+    return found
 
 
-def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
-    """Return the results of the operations for one world. Raises CompilerMissing."""
+class _Parts(NamedTuple):
+    """A function as parts in their order, each with its C source (None: JAX computes it)."""
+
+    flat: Flat
+    tables: list[np.ndarray]  # the last inputs of the function
+    parts: list[tuple[Segment, str | None]]
+
+
+def _parts(flat: Flat) -> _Parts:
     flat, tables = _tables_apart(flat)
-    parts = [(part, _source_of(part)) for part in segments(flat, [True] * len(flat.inputs), CORE)]
+    return _Parts(flat, tables, [(x, _source_of(x)) for x in segments(flat, [True] * len(flat.inputs), CORE)])
+
+
+def _direct(made: _Parts) -> DirectCall | None:
+    """Return the call of the program's only part; None if it has other parts."""
+    flat, ((part, source), *others) = made.flat, made.parts
+    if others or source is None or part.flat is None:
+        return None
+    place: dict[Var, Any] = {v: Given(i) for i, v in enumerate(flat.inputs[: len(flat.inputs) - len(made.tables)])}
+    place |= dict(zip(flat.inputs[len(place) :], made.tables, strict=True))
+    operands = tuple(place[v] for v in part.flat.inputs)
+    place |= {v: Computed(i) for i, v in enumerate(part.flat.outputs) if isinstance(v, Var)}
+    kinds = (
+        tuple((v.shape, str(v.dtype)) for v in part.flat.inputs),
+        tuple((v.shape, str(v.dtype)) for v in part.flat.outputs),
+    )
+    results = tuple(v if isinstance(v, np.ndarray) else place[v] for v in flat.outputs)
+    return DirectCall(native.target_of(source, native.ONCE), operands, *kinds, results)
+
+
+def _record_all(
+    record: Callable[[DirectCall], None], outputs: Sequence[Any], given: Sequence[Any], made: Sequence[bool],
+    call: DirectCall,
+) -> None:  # fmt: skip
+    """Record the call with the results that are arguments or empty too."""
+    own, place = iter(call.results), {v: Given(i) for i, v in enumerate(given)}
+    empty = lambda v: np.zeros(v.aval.shape, v.aval.dtype)  # noqa: E731
+    results = [next(own) if m else place[v] if v in place else empty(v) for v, m in zip(outputs, made, strict=True)]
+    record(call._replace(results=tuple(results)))
+
+
+def _by_parts(made: _Parts, operands: Sequence[Array]) -> list[Array]:
+    """Return the results of the operations for one world. Raises CompilerMissing."""
+    flat, tables, parts = made
     for _, source in parts:
         if source is not None:
             native.begin(source, native.ONCE)
@@ -153,7 +207,7 @@ XLA_FFI_Error* failed = 0;
 if (!is_question(frame)) world({", ".join(["frame", "&failed", *passed])});
 return failed;
 }}
-"""
+{direct_source(kinds)}"""
 
 
 def _read(env: dict[Var, Array], v: Term) -> Array:
@@ -171,7 +225,7 @@ def _by_jax(op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
 
 
 def _body(closed: Any) -> Any:
-    return trace(lambda *x: _by_parts(flatten(closed, CORE), x), closed.in_avals)
+    return trace(lambda *x: _by_parts(_parts(flatten(closed, CORE)), x), closed.in_avals)
 
 
 CORE_PROGRAM = NativeFunction(

@@ -105,8 +105,18 @@ def _shapes(f: NativeFunction, *operands: Any, plan: Any, worlds: tuple[bool, ..
     own = of_world(operands, given)
     if f.begin and jax.default_backend() == CPU:
         f.begin(plan, given, own)
-    lead = () if worlds is None else (size_of(operands, worlds),)
-    return [core.ShapedArray((*lead, *x.shape), x.dtype) for x in f.results(plan, own)]
+    results = f.results(plan, own)
+    if worlds is None:
+        return [core.ShapedArray(x.shape, x.dtype) for x in results]
+    first = next(x for x, w in zip(operands, worlds, strict=True) if w)
+    return [_split_like(first, core.ShapedArray((first.shape[0], *x.shape), x.dtype)) for x in results]
+
+
+def _split_like(operand: Any, result: Any) -> Any:
+    """Return the type of a result whose worlds are split over the axes of an explicit mesh as those of an operand."""
+    spec = operand.sharding.spec
+    spec = spec.update(partitions=(spec[0], *[None] * (result.ndim - 1)))
+    return result.update(sharding=operand.sharding.update(spec=spec))
 
 
 class Choice(NamedTuple):
@@ -149,7 +159,8 @@ def lowering(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, 
     demanded = f.backend(plan)
     with nullcontext() if demanded is None else _within(backend=demanded):
         run = mlir.lower_fun(partial(_chosen, f, platform, plan=plan, **params), multiple_results=True)
-        return run(ctx, *operands)
+        plain = [core.ShapedArray(x.shape, x.dtype) for x in ctx.avals_in]  # without axes of an explicit mesh
+        return run(ctx.replace(avals_in=plain), *operands)
 
 
 def _chosen(

@@ -109,6 +109,12 @@ def _as_tuple(given: Any, kind: type) -> tuple:
     return tuple(kind(x) if callable(x) and not isinstance(x, (Term, Constraint)) else x for x in items)
 
 
+def check_costs(costs: Any, name: str) -> None:
+    """Raise TypeError where an argument is not `Costs`; `name` is that of the method."""
+    if not isinstance(costs, Costs):
+        raise TypeError(f"{name}: costs are of type {type(costs).__name__}, wanted jaxsim.optim.Costs(running, final)")
+
+
 class Rows(NamedTuple):
     """Values of all terms and constraints in a state, each a vector."""
 

@@ -110,6 +110,7 @@ def inverse_trajectory(
     for activations, constraints and RK4.
     """
     options = Inverse() if options is None else options
+    terms.check_costs(costs, "inverse_trajectory")
     if m.na or m.opt.integrator == IntegratorType.RK4 or costs.constraints or costs.final_constraints:
         raise ValueError("inverse_trajectory takes no activations, no RK4 and no constraints; ilqr does")
     positions = floats(jnp.asarray(positions))

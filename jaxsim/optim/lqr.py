@@ -150,6 +150,7 @@ def ilqr(
             "gives what they promise. Optimise the softened one, step=lambda m, d: jaxsim.step(soften(m), d), and go "
             "on from its controls with the plain step; or use shoot"
         )
+    terms.check_costs(costs, name)
     controls = floats(jnp.asarray(controls))
     if controls.ndim != 2 or controls.shape[1] != m.nu or not len(controls):
         raise ValueError(f"{name}: controls have shape {controls.shape}, wanted (steps, {m.nu})")

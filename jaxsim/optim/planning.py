@@ -28,6 +28,7 @@ def trajectory_cost(
     m: Model, d: Data, costs: Costs, controls: Array, *, step: Step = jaxsim.step, substeps: int = 1, length: Any = None
 ) -> Array:
     """Cost of controls (n, nu) from the data `d`, differentiable in all of them. Constraints are left out."""
+    terms.check_costs(costs, "trajectory_cost")
     if costs.constraints or costs.final_constraints:
         raise ValueError("constraints are met by ilqr and ddp alone; here make them terms, with a weight")
     reads = terms.reads_of(costs, d)
@@ -78,8 +79,9 @@ def plan(
     shared = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
     if isinstance(method, Ilqr):
         return ilqr(m, d, costs, controls, method, **shared, states=states, callback=callback, progress=progress)
-    controls = floats(jnp.asarray(controls))
     name = type(method).__name__
+    terms.check_costs(costs, name)
+    controls = floats(jnp.asarray(controls))
     if states is not None:
         raise ValueError(f"{name}: states are for Ilqr and Ddp; inverse_trajectory takes positions")
     if isinstance(method, Inverse):

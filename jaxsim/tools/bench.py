@@ -25,6 +25,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.math.safe import Array
+from jaxsim.native.jaxpr import PLAIN_FORMS
 from jaxsim.tools import peers
 from jaxsim.tools.stage_times import time_stages
 from jaxsim.tools.timing import best_time
@@ -127,10 +128,12 @@ def peak_rss() -> float | None:
 
 
 def count_operations(jaxpr: Any) -> int:
-    """Number of operations of a jaxpr, including those of every jaxpr inside it."""
+    """Number of operations of a jaxpr, including those of every jaxpr and native function inside it."""
     total = 0
     for equation in jaxpr.eqns:
-        inner = [j for value in equation.params.values() for j in _jaxprs(value)]
+        plain = PLAIN_FORMS.get(equation.primitive.name)
+        given = equation.params.values() if plain is None else [plain(equation)]
+        inner = [j for value in given for j in _jaxprs(value)]
         total += sum(count_operations(j) for j in inner) if inner else 1
     return total
 

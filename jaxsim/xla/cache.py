@@ -1,11 +1,15 @@
-"""JAX's persistent cache of compiled programs, enabled for programs that are started often."""
+"""Caches of compiled programs on disk: JAX's, and the bounds of our own folders."""
 
+import contextlib
 import os
+import time
 from pathlib import Path
 
 import jax
 
 MIN_SECONDS = 0.3  # programs that compile faster are not cached
+MOST_BYTES, MOST_DAYS = 2**30, 60.0  # of files in a folder of ours; all of a step of the humanoid are 3 MB
+BOUNDS = ("JAXSIM_KEPT_BYTES", "JAXSIM_KEPT_DAYS")  # variables of the environment that set them
 
 
 def use_compile_cache(folder: str | os.PathLike | None = None) -> Path | None:
@@ -38,3 +42,25 @@ def made(folder: Path) -> Path | None:
     except OSError:
         return None  # the folder is not writable
     return folder if os.access(folder, os.W_OK) else None
+
+
+def evict(folder: Path) -> None:
+    """Remove files that were not used for a long time, then the least recently used until the rest is small enough.
+
+    The modification time of a file is that of its last use. A file is removed with its checksum (`.sum`). A process
+    that has loaded a removed file keeps using it; another process makes it again.
+    """
+    most_bytes, most_days = (
+        float(os.environ.get(name) or default) for name, default in zip(BOUNDS, (MOST_BYTES, MOST_DAYS), strict=True)
+    )
+    found = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process has removed it
+            if path.is_file() and path.suffix != ".sum":
+                found.append((path.stat().st_mtime, path.stat().st_size, path))
+    oldest, total = time.time() - 86400 * most_days, 0
+    for used, size, path in sorted(found, reverse=True):
+        total += size
+        if used < oldest or total > most_bytes:
+            for file in (path, path.with_suffix(".sum")):
+                file.unlink(missing_ok=True)

@@ -102,3 +102,10 @@ __all__ = [
     "scan_lengths",
     "set_xla_metadata",
 ]
+
+
+def is_checked_by_shard_map(x: Any) -> bool:
+    """Return whether a traced array varies between devices within a `jax.shard_map` that checks it (`check_vma`)."""
+    aval = jax.typeof(x)
+    kind = getattr(aval, "manual_axis_type", None)
+    return bool(getattr(aval, "vma", ()) if kind is None else kind.varying)

@@ -62,7 +62,7 @@ _BODY = {
     ),
     "full not positive": (
         world('<body><inertial pos="0 0 0" mass="1" fullinertia="1 1 1 2 0 0"/></body>'),
-        "inertial: fullinertia: inertia must have positive eigenvalues",
+        "inertial: fullinertia: the three principal inertias must be positive",
     ),
     "seven dofs": (
         world('<body><joint type="slide"/><joint type="slide"/>' + "<joint/>" * 5 + '<geom size=".1"/></body>'),
@@ -137,7 +137,7 @@ _JOINT = {
             'autolimits="false"',
             "joint: 'actuatorfrcrange' is given but 'actuatorfrclimited' is not",
         ),
-        ("zero axis", 'axis="0 0 0"', "", "joint: 'axis' is too small"),
+        ("zero axis", 'axis="0 0 0"', "", "joint: 'axis' is zero; it must be a direction"),
         ("springdamper", 'springdamper="1 0"', "", "joint: both numbers of 'springdamper' must be positive"),
         ("negative springdamper", 'springdamper="-1 1"', "", "joint: both numbers of 'springdamper' must be positive"),
     )
@@ -188,13 +188,13 @@ _GEOM = {
             'type="mesh" mesh="k" shellinertia="true"',
             "geom: 'shellinertia' cannot be used with a mesh geom; write inertia='shell' in the mesh asset",
         ),
-        ("axisangle", 'size=".1" axisangle="0 0 0 1"', "geom: the axis of axisangle is too small"),
+        ("axisangle", 'size=".1" axisangle="0 0 0 1"', "geom: the axis of axisangle is zero"),
         (
             "xyaxes",
             'size=".1" xyaxes="1 0 0 2 0 0"',
-            "geom: the y axis of xyaxes is too small or parallel to the x axis",
+            "geom: the y axis of xyaxes is zero or parallel to the x axis",
         ),
-        ("zaxis", 'size=".1" zaxis="0 0 0"', "geom: zaxis is too small"),
+        ("zaxis", 'size=".1" zaxis="0 0 0"', "geom: zaxis is zero"),
         ("nan size", 'size="nan"', "geom: a sphere needs 1 positive size"),
     )
 }
@@ -476,8 +476,16 @@ _SENSOR = {
         ("delay", '<gyro site="s1" delay="1"/>', "gyro: 'delay' needs 'nsample', the size of its buffer"),
         ("ball position", '<jointpos joint="j3"/>', "jointpos: the joint must be a slide or hinge"),
         ("hinge quaternion", '<ballquat joint="j1"/>', "ballquat: the joint must be a ball"),
-        ("unlimited joint", '<jointlimitpos joint="j4"/>', "jointlimitpos: the joint must have limits"),
-        ("unlimited tendon", '<tendonlimitpos tendon="t"/>', "tendonlimitpos: the tendon must have limits"),
+        (
+            "unlimited joint",
+            '<jointlimitpos joint="j4"/>',
+            "jointlimitpos: the joint must have limits: give it a 'range'",
+        ),
+        (
+            "unlimited tendon",
+            '<tendonlimitpos tendon="t"/>',
+            "tendonlimitpos: the tendon must have limits: give it a 'range'",
+        ),
         (
             "frame of a joint",
             '<framepos objtype="joint" objname="j1"/>',

@@ -1,7 +1,6 @@
 """Programs compiled ahead of time and kept for later processes."""
 
 import os
-import time
 
 import jax
 import jax.numpy as jnp
@@ -120,23 +119,6 @@ def test_progress_says_what_is_done_and_how_long_it_took_last_time(m, capsys, fo
 def test_nothing_is_said_where_nobody_looks(m, capsys):
     jaxsim.compile(m)
     assert capsys.readouterr().err == ""
-
-
-def test_programs_are_removed_by_age_and_by_size_the_longest_unused_first(tmp_path, monkeypatch):
-    now = time.time()
-    for name, days in (("new", 0), ("used", 1), ("unused", 5), ("old", 70)):
-        for suffix in (".program", ".sum"):
-            file = tmp_path / f"{name}{suffix}"
-            file.write_bytes(bytes(100))
-            os.utime(file, (now, now - 86400 * days))
-    programs.evict(tmp_path)
-    assert {x.stem for x in tmp_path.iterdir()} == {"new", "used", "unused"}
-    monkeypatch.setenv("JAXSIM_KEPT_BYTES", "250")
-    programs.evict(tmp_path)
-    assert sorted(x.name for x in tmp_path.iterdir()) == ["new.program", "new.sum", "used.program", "used.sum"]
-    monkeypatch.setenv("JAXSIM_KEPT_DAYS", "0.5")
-    programs.evict(tmp_path)
-    assert {x.stem for x in tmp_path.iterdir()} == {"new"}
 
 
 def test_a_program_that_is_loaded_counts_as_used(m, folder):

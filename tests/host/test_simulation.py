@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.native import compiler
 
 XML = """
 <mujoco model="pusher">
@@ -207,3 +208,9 @@ def test_data_can_be_assigned(m, sim):
     d = jaxsim.make_data(m, "high").replace(qvel=jnp.ones(m.nv))
     sim.data = d
     np.testing.assert_array_equal(sim.qvel, np.ones(m.nv))
+
+
+@pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
+def test_a_step_of_one_world_does_not_call_jax(m, sim):
+    sim.step(np.ones(m.nu))
+    assert type(sim._state[0]) is np.ndarray

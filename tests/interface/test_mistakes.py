@@ -36,6 +36,11 @@ def test_what_is_said_is_what_the_page_says(names, code, message):
     assert f"{type(caught.value).__name__}: {caught.value}".replace("\n", " ") == message
 
 
+def test_a_package_that_is_not_imported_yet_is_named_with_its_import(names):
+    with pytest.raises(AttributeError, match=r"before it is imported: import jaxsim\.envs"):
+        names["jaxsim"].__getattr__("envs")
+
+
 @pytest.mark.parametrize("axes", [1, 2])
 def test_checks_see_one_world_under_vmap(names, axes):
     jaxsim, m, worlds = (names[n] for n in ("jaxsim", "m", "worlds"))

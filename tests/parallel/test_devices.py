@@ -35,12 +35,26 @@ try:
     refused = ""
 except ValueError as error:
     refused = str(error)
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("w",))  # its axis is explicit
+off = lambda found: float(abs(np.asarray(whole.qvel) - np.asarray(found.qvel)).max())
+explicit = jax.jit(step)(m, jax.device_put(worlds, NamedSharding(mesh, P("w"))))
+mapped = lambda **how: jax.shard_map(step, mesh=mesh, in_specs=(P(), P("w")), out_specs=P("w"), **how)
+try:
+    jax.jit(mapped())(m, jax.device_put(worlds, NamedSharding(mesh, P("w"))))
+    checked = ""
+except TypeError as error:
+    checked = str(error)
+by_hand = jax.jit(mapped(check_vma=False))(m, jax.device_put(worlds, NamedSharding(mesh, P("w"))))
 print(json.dumps({
+    "explicit": [list(explicit.qpos.sharding.spec), off(explicit)],
+    "by_hand": off(by_hand),
+    "checked": checked,
     "devices": len(out.qpos.sharding.device_set),
     "worlds_per_device": out.qpos.addressable_shards[0].data.shape[0],
     "contacts": int(out.ncon.min()),
     "equal": all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(alone), jax.tree.leaves(out))),
-    "off": float(abs(whole.qvel - out.qvel).max()),
+    "off": off(out),
     "collectives": len(re.findall(pattern, text)),
     "collectives_without": len(re.findall(pattern, plain)),
     "refused": refused,
@@ -106,3 +120,14 @@ def test_each_core_becomes_a_device_until_jax_has_started():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "too late"
+
+
+def test_worlds_on_an_explicit_mesh_stay_split(report):
+    spec, off = report["explicit"]
+    assert spec == ["w", None]
+    assert off < 1e-5
+
+
+def test_shard_map_by_hand_runs_without_its_check_and_the_error_says_so(report):
+    assert report["by_hand"] < 1e-5
+    assert "check_vma=False" in report["checked"] and "over_devices" in report["checked"]

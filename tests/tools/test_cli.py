@@ -179,6 +179,7 @@ def test_bench_writes_json(capsys, files, tmp_path):
     own = report["jaxsim"]
     for name in ("load_s", "trace_s", "compile_s", "operations", "dispatch_ms", "peak_rss_mb"):
         assert own[name] > 0
+    assert own["operations"] > own["stages"]["kinematics"] > 10
     assert own["one_world"]["nworld"] == 1 and own["batches"][0]["nworld"] == 2
     assert all(row["steps_per_s"] > 0 for row in (own["one_world"], *own["batches"]))
     assert report["peers"]["mujoco"]["one_world"] > 0 and report["ratios"]["mujoco"]["one_world"] > 0

@@ -57,15 +57,15 @@ def compile_hfield(hfield: HFieldInput) -> HFieldArrays:
     """
     size = np.asarray(hfield.size, dtype=np.float64).reshape(-1)
     if size.size != 4 or not np.all(np.isfinite(size)) or np.any(size <= 0):
-        raise ModelError(f"size parameter is not positive in hfield '{hfield.name}'")
+        raise ModelError(f"hfield '{hfield.name}': 'size' needs four positive numbers")
     data = _inline(hfield) if hfield.file is None else _from_file(hfield, hfield.file)
     if data.size == 0:
-        raise ModelError(f"hfield '{hfield.name}' not specified: give a file, or nrow and ncol")
+        raise ModelError(f"hfield '{hfield.name}' has no elevations: give a file, or nrow and ncol")
     if not np.all(np.isfinite(data)):
         raise ModelError(f"hfield '{hfield.name}' has elevations that are not finite")
     low, high = np.float32(min(data.min(), np.float32(1e10))), np.float32(max(data.max(), np.float32(-1e10)))
     if low > high:
-        raise ModelError(f"invalid data range in hfield '{hfield.name}'")
+        raise ModelError(f"hfield '{hfield.name}' has elevations beyond 1e10")
     flat = data.reshape(-1) - low
     if high - low > EPS:
         flat = flat / (high - low)
@@ -82,7 +82,7 @@ def _inline(hfield: HFieldInput) -> np.ndarray:
     if given.size == 0:
         return np.zeros((nrow, ncol), np.float32)
     if given.size != nrow * ncol:
-        raise ModelError(f"elevation data length must match nrow*ncol in hfield '{hfield.name}'")
+        raise ModelError(f"hfield '{hfield.name}': 'elevation' has {given.size} numbers; nrow x ncol is {nrow * ncol}")
     with np.errstate(over="ignore"):
         return given.astype(np.float32).reshape(nrow, ncol)[::-1]
 
@@ -108,12 +108,15 @@ def _content_type(filename: str) -> str:
 def _read_binary(data: bytes, filename: str) -> np.ndarray:
     """Read two int32 counts (rows, columns), then float32 elevations."""
     if not data:
-        raise ModelError(f"empty hfield file '{filename}'")
+        raise ModelError(f"height field file '{filename}' is empty")
     if len(data) < 8:
-        raise ModelError(f"hfield missing header '{filename}'")
+        raise ModelError(f"height field file '{filename}' is too short: it begins with its numbers of rows and columns")
     nrow, ncol = struct.unpack_from("<2i", data)
     if nrow < 1 or ncol < 1:
-        raise ModelError(f"non-positive hfield dimensions in file '{filename}'")
+        raise ModelError(
+            f"height field file '{filename}' begins with {nrow} rows and {ncol} columns; both must be positive"
+        )
     if len(data) != 8 + 4 * nrow * ncol:
-        raise ModelError(f"unexpected file size in file '{filename}'")
+        need = f"{nrow} x {ncol} elevations need {8 + 4 * nrow * ncol}"
+        raise ModelError(f"height field file '{filename}' has {len(data)} bytes; {need}")
     return np.frombuffer(data, "<f4", nrow * ncol, 8).astype(np.float32).reshape(nrow, ncol)

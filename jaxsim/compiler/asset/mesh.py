@@ -259,10 +259,12 @@ def _check(raw: RawMesh, name: str) -> None:
         raise ModelError(f"mesh '{name}': in face {bad[0] // 3}, vertex index {raw.face[bad[0]]} does not exist")
     if raw.texcoord.size not in (0, 2 * nvert) and not raw.facetexcoord.size and raw.kind != "obj":
         raise ModelError(
-            f"mesh '{name}': texcoord must be 2*nv if face texcoord indices are not provided in an OBJ file"
+            f"mesh '{name}': 'texcoord' needs two numbers for each of the {nvert} vertices; it has {raw.texcoord.size}"
         )
     if raw.facenormal.size and raw.facenormal.size != raw.face.size:
-        raise ModelError(f"mesh '{name}': face data must have the same size as face normal data")
+        raise ModelError(
+            f"mesh '{name}': its faces have {raw.face.size} corners and {raw.facenormal.size} indices of normals"
+        )
 
 
 def _check_orientation(vert: np.ndarray, face: np.ndarray, name: str) -> None:
@@ -395,7 +397,7 @@ def _mass_properties(vert, face, solid, inertia: str, name: str) -> tuple[np.nda
     area, normal, center = _triangles(vert, face)
     total_area = _sum(area)
     if not total_area >= MINVAL:
-        raise ModelError(f"mesh surface area is too small: {name}")
+        raise ModelError(f"mesh '{name}' has a surface without area; check its faces and its scale")
     facecen = _sum(area[:, None] * center) / total_area
     if solid is not face:
         area, normal, center = _triangles(vert, solid)
@@ -417,7 +419,7 @@ def _mass_properties(vert, face, solid, inertia: str, name: str) -> tuple[np.nda
 
 def _small_volume(total: float, inertia: str, name: str) -> str:
     if inertia == "shell":
-        return f"mesh surface area is too small: {name}"
+        return f"mesh '{name}' has a surface without area; check its faces and its scale"
     if total < 0:
         return f"mesh volume is negative (misoriented triangles): {name}"
     return f"mesh volume is too small: {name} . Try setting inertia to shell"
@@ -442,12 +444,15 @@ def _inertia(vert: np.ndarray, face: np.ndarray, inertia: str) -> tuple[np.ndarr
     return np.array([[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]]), float(_sum(part))
 
 
+INERTIA_REMEDY = "it is flat or open, or faces point inwards: mend it, or write inertia='convex' or 'shell' in the mesh"
+
+
 def _check_eigenvalues(eigval: np.ndarray, name: str) -> None:
     if not eigval[2] > 0:
-        raise ModelError(f"eigenvalue of mesh inertia must be positive: {name}")
+        raise ModelError(f"mesh '{name}' has an inertia that is not positive; {INERTIA_REMEDY}")
     for k in range(3):
         if eigval[k - 1] + eigval[k - 2] < eigval[k] * (1 - 1e-6) - 1e-9:
-            raise ModelError(f"eigenvalues of mesh inertia violate A + B >= C: {name}")
+            raise ModelError(f"mesh '{name}' has an inertia that no solid has; {INERTIA_REMEDY}")
 
 
 def _rotate_back(vert: np.ndarray, normal: np.ndarray, quat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

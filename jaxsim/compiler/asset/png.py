@@ -33,7 +33,7 @@ def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray
         ImportError: without Pillow, naming the extra to install.
     """
     if nchannel not in (1, 3, 4):
-        raise ModelError(f"unsupported number of channels: {nchannel}")
+        raise ModelError(f"'nchannel' must be 1, 3 or 4, not {nchannel}")
     if not data:
         raise ModelError(f"empty PNG file '{filename}'")
     bits = _check_header(data, filename)

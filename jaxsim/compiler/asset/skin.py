@@ -78,7 +78,7 @@ def compile_skin(skin: SkinInput) -> SkinArrays:
     bindpos, bindquat = _float32(skin.bindpos), _float32(skin.bindquat)
     nbone = len(skin.body)
     if not (vert.size and face.size and nbone and bindpos.size and bindquat.size and skin.vertid and skin.vertweight):
-        raise ModelError(f"missing data in skin '{skin.name}'")
+        raise ModelError(f"skin '{skin.name}' needs 'vertex', 'face' and bones with 'vertid' and 'vertweight'")
     nvert = vert.size // 3
     _require(vert.size % 3 == 0, skin, "vertex data must be multiple of 3")
     _require(texcoord.size in (0, 2 * nvert), skin, "vertex and texcoord data incompatible size")
@@ -125,7 +125,7 @@ def _weights(skin: SkinInput, nvert: int) -> tuple[np.ndarray, np.ndarray, np.nd
     vertid, weight = np.concatenate(ids), np.concatenate(weights)
     bad = np.flatnonzero((vertid < 0) | (vertid >= nvert))
     if bad.size:
-        raise ModelError(f"vertid {vertid[bad[0]]} out of range in skin '{skin.name}'")
+        raise ModelError(f"vertid {vertid[bad[0]]} does not exist: there are {nvert} vertices in skin '{skin.name}'")
     total = np.zeros(nvert, dtype=np.float32)
     np.add.at(total, vertid, weight)
     bad = np.flatnonzero(~(total > _MINVAL))
@@ -150,15 +150,15 @@ def _load(skin: SkinInput, data: bytes) -> SkinInput:
     if not name.lower().endswith(".skn"):
         raise ModelError(f"unknown skin file type: {name}")
     if len(data) < 16:
-        raise ModelError(f"missing header in SKN file '{name}'" if data else f"SKN file '{name}' is empty")
+        raise ModelError(f"SKN file '{name}' is too short for its header" if data else f"SKN file '{name}' is empty")
     nvert, ntexcoord, nface, nbone = struct.unpack_from("<4i", data)
     if min(nvert, ntexcoord, nface, nbone) < 0:
         raise ModelError(f"negative size in header of SKN file '{name}'")
     at = 16 + 12 * nvert + 8 * ntexcoord + 12 * nface
     if len(data) < at:
-        raise ModelError(f"insufficient data in SKN file '{name}'")
+        raise ModelError(f"SKN file '{name}' ends before its last vertex or face")
     if nbone * (_BONE_HEADER + 8) > len(data) - at:
-        raise ModelError(f"insufficient data in SKN file '{name}' for {nbone} bones")
+        raise ModelError(f"SKN file '{name}' is too short for {nbone} bones")
     out = SkinInput(name=skin.name)
     out.vertex = np.frombuffer(data, "<f4", 3 * nvert, 16)
     out.texcoord = np.frombuffer(data, "<f4", 2 * ntexcoord, 16 + 12 * nvert)
@@ -166,7 +166,7 @@ def _load(skin: SkinInput, data: bytes) -> SkinInput:
     frames = []
     for bone in range(nbone):
         if len(data) - at < _BONE_HEADER:
-            raise ModelError(f"insufficient data in SKN file '{name}', bone {bone}")
+            raise ModelError(f"SKN file '{name}' ends within bone {bone}")
         out.body.append(data[at : at + 39].split(b"\0")[0].decode("utf-8", errors="replace"))
         frames.append(np.frombuffer(data, "<f4", 7, at + 40))
         (count,) = struct.unpack_from("<i", data, at + 68)
@@ -174,12 +174,12 @@ def _load(skin: SkinInput, data: bytes) -> SkinInput:
         if count < 1:
             raise ModelError(f"vertex count must be positive in SKN file '{name}', bone {bone}")
         if len(data) - at < 8 * count:
-            raise ModelError(f"insufficient vertex data in SKN file '{name}', bone {bone}")
+            raise ModelError(f"SKN file '{name}' ends within the vertices of bone {bone}")
         out.vertid.append(np.frombuffer(data, "<i4", count, at))
         out.vertweight.append(np.frombuffer(data, "<f4", count, at + 4 * count))
         at += 8 * count
     if at != len(data):
-        raise ModelError(f"unexpected buffer size in SKN file '{name}'")
+        raise ModelError(f"SKN file '{name}' goes on after its last bone")
     frames = np.array(frames, dtype=np.float32).reshape(-1, 7)
     out.bindpos, out.bindquat = frames[:, :3], frames[:, 3:]
     return out

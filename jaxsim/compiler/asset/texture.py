@@ -289,16 +289,16 @@ def _read_binary(texture: TextureInput, data: bytes, filename: str) -> np.ndarra
         raise ModelError(f"texture file is empty: '{filename}'")
     width, height = struct.unpack_from("<2i", data) if len(data) >= 8 else (0, 0)
     if width < 1 or height < 1:
-        raise _not_binary(filename, "non-positive texture dimensions")
+        raise _not_binary(filename, "width and height are not positive")
     if len(data) != 8 + 3 * width * height:
-        raise _not_binary(filename, "unexpected file size")
+        raise _not_binary(filename, f"{width} x {height} pixels need another size of the file")
     return np.frombuffer(data, np.uint8, 3 * width * height, 8).reshape(height, width, 3)
 
 
 def _not_binary(filename: str, what: str) -> ModelError:
     if filename.lower().endswith(_OTHER_PICTURES):
         return ModelError(f"pictures are read from PNG files alone, as in MuJoCo: convert '{filename}' to PNG")
-    return ModelError(f"non-PNG texture, assuming custom binary file format, {what} in file '{filename}'")
+    return ModelError(f"texture file '{filename}' is not a PNG file, nor in MuJoCo's binary format: {what}")
 
 
 def _check_cube_channels(texture: TextureInput) -> None:
@@ -311,10 +311,13 @@ def _cube_from_grid(texture: TextureInput, image: np.ndarray) -> np.ndarray:
     _check_cube_channels(texture)
     rows, columns = (int(x) for x in texture.gridsize)
     if rows < 1 or columns < 1 or rows * columns > 12:
-        raise ModelError("gridsize must be non-zero and no more than 12 squares in texture")
+        raise ModelError(f"'gridsize' needs one to twelve squares in texture '{texture.name}'")
     height, width = image.shape[:2]
     if width // columns != height // rows or width % columns or height % rows:
-        raise ModelError(f"PNG size must be integer multiple of gridsize in texture '{texture.name}'")
+        raise ModelError(
+            f"the picture of {width} x {height} pixels cannot be cut into {rows} rows of {columns} squares (gridsize), "
+            f"texture '{texture.name}'"
+        )
     if rows == columns == 1:
         return image
     size = width // columns
@@ -323,7 +326,9 @@ def _cube_from_grid(texture: TextureInput, image: np.ndarray) -> np.ndarray:
         if symbol == ".":
             continue
         if symbol not in FACES:
-            raise ModelError("gridlayout symbol is not among '.RLUDFB' in texture")
+            raise ModelError(
+                f"'gridlayout' holds R, L, U, D, F, B and '.', not '{symbol}', in texture '{texture.name}'"
+            )
         row, column = size * (k // columns), size * (k % columns)
         faces[FACES.index(symbol)] = image[row : row + size, column : column + size]
     return faces.reshape(6 * size, size, 3)
@@ -343,7 +348,7 @@ def _cube_from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
         if faces is None:
             faces, first_srgb = np.broadcast_to(_byte(texture.rgb1), (6, width, width, 3)).copy(), srgb
         elif faces.shape[1] != width:
-            raise ModelError(f"PNG file '{entry[1]}' has incompatible size in texture '{texture.name}'")
+            raise ModelError(f"PNG file '{entry[1]}' has another size than the first in texture '{texture.name}'")
         faces[k] = image
     assert faces is not None  # textures without a file are handled before
     return faces.reshape(-1, faces.shape[2], 3), first_srgb

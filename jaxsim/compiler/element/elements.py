@@ -75,7 +75,7 @@ def compile_joint(draft: Draft, joint: Joint) -> None:
         axis = rotate(joint.frame[1], axis) if joint.frame else axis
         joint.axis, length = normalize(axis)
         if length < EPS:
-            raise joint.error("'axis' is too small")
+            raise joint.error("'axis' is zero; it must be a direction")
     joint.pos = [0.0] * 3 if kind == JointType.FREE else point_in_frame(joint, joint.floats("pos"))
     scale = math.pi / 180.0 if kind == JointType.HINGE and settings.degree else 1.0
     joint.ref, joint.springref = a["ref"] * scale, a["springref"] * scale

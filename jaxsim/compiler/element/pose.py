@@ -93,7 +93,7 @@ def _finite(angle: float, name: str) -> float:
 def _axisangle(value: Vec, degree: bool, sequence: str) -> list[float]:
     axis, length = normalize(list(value[:3]))
     if length < EPS:
-        raise ModelError("the axis of axisangle is too small")
+        raise ModelError("the axis of axisangle is zero")
     angle = _finite(value[3] / 180.0 * math.pi if degree else value[3], "axisangle")
     s = math.sin(angle / 2)
     return [math.cos(angle / 2), s * axis[0], s * axis[1], s * axis[2]]
@@ -102,11 +102,11 @@ def _axisangle(value: Vec, degree: bool, sequence: str) -> list[float]:
 def _xyaxes(value: Vec, degree: bool, sequence: str) -> list[float]:
     x, length = normalize(list(value[:3]))
     if length < EPS:
-        raise ModelError("the x axis of xyaxes is too small")
+        raise ModelError("the x axis of xyaxes is zero")
     along = sum(a * b for a, b in zip(x, value[3:], strict=True))
     y, length = normalize([b - a * along for a, b in zip(x, value[3:], strict=True)])
     if length < EPS:
-        raise ModelError("the y axis of xyaxes is too small or parallel to the x axis")
+        raise ModelError("the y axis of xyaxes is zero or parallel to the x axis")
     z, length = normalize(cross(x, y))
     if length < EPS:
         raise ModelError("the axes of xyaxes are parallel")
@@ -116,7 +116,7 @@ def _xyaxes(value: Vec, degree: bool, sequence: str) -> list[float]:
 def _zaxis(value: Vec, degree: bool, sequence: str) -> list[float]:
     z, length = normalize(list(value))
     if length < EPS:
-        raise ModelError("zaxis is too small")
+        raise ModelError("zaxis is zero")
     return z_to_quat(z)
 
 

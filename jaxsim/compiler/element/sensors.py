@@ -192,7 +192,7 @@ def _joint_of(*types: JointType):
 
 def _is_limited(sensor: Sensor) -> None:
     if not sensor.obj.limited:
-        raise sensor.error(f"the {sensor.obj.kind} must have limits")
+        raise sensor.error(f"the {sensor.obj.kind} must have limits: give it a 'range'")
 
 
 def _projection(sensor: Sensor) -> None:

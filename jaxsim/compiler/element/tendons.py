@@ -72,7 +72,7 @@ def _check_spatial(draft: Draft, tendon: Tendon) -> None:
             if a["armature"] > 0:
                 raise tendon.error("a tendon with armature cannot wrap geoms")
         else:
-            raise tendon.error(f"a joint at {i} in the path of a spatial tendon")
+            raise tendon.error(f"a joint at {i} in the path: joints belong to <fixed> tendons")
 
 
 def _limits(draft: Draft, tendon: Tendon) -> None:

@@ -58,27 +58,30 @@ def test_binary_file(filename):
 
 
 BAD = {
-    "nothing": ({}, "hfield '' not specified: give a file, or nrow and ncol"),
+    "nothing": ({}, "hfield '' has no elevations: give a file, or nrow and ncol"),
     "wrong count": (
         {"nrow": 2, "ncol": 2, "elevation": [1, 2, 3]},
-        "elevation data length must match nrow*ncol in hfield ''",
+        "hfield '': 'elevation' has 3 numbers; nrow x ncol is 4",
     ),
     "not finite": ({"nrow": 1, "ncol": 2, "elevation": [1, np.nan]}, "hfield '' has elevations that are not finite"),
     "huge": ({"nrow": 2**30, "ncol": 2**30}, "hfield '' of 1073741824 x 1073741824 elevations is too large"),
-    "size": ({"nrow": 2, "ncol": 2, "size": (1, 1, 0, 1)}, "size parameter is not positive in hfield ''"),
+    "size": ({"nrow": 2, "ncol": 2, "size": (1, 1, 0, 1)}, "hfield '': 'size' needs four positive numbers"),
     "size not finite": (
         {"nrow": 2, "ncol": 2, "size": (1, 1, np.nan, 1)},
-        "size parameter is not positive in hfield ''",
+        "hfield '': 'size' needs four positive numbers",
     ),
-    "empty file": ({"file": b"", "filename": "a.bin"}, "empty hfield file 'a.bin'"),
-    "no header": ({"file": b"abc", "filename": "a.bin"}, "hfield missing header 'a.bin'"),
+    "empty file": ({"file": b"", "filename": "a.bin"}, "height field file 'a.bin' is empty"),
+    "no header": (
+        {"file": b"abc", "filename": "a.bin"},
+        "height field file 'a.bin' is too short: it begins with its numbers of rows and columns",
+    ),
     "negative count": (
         {"file": struct.pack("<2i", -1, 3), "filename": "a.bin"},
-        "non-positive hfield dimensions in file 'a.bin'",
+        "height field file 'a.bin' begins with -1 rows",
     ),
     "file too short": (
         {"file": struct.pack("<2i", 2**20, 2**20) + b"1234", "filename": "a.bin"},
-        "unexpected file size in file 'a.bin'",
+        "height field file 'a.bin' has ",
     ),
     "other type": ({"file": b"abc", "filename": "a.obj"}, "unsupported content type: 'model/obj' in hfield ''"),
     "not a png": ({"file": b"abc", "filename": "a.png"}, "error decoding PNG file 'a.png': not a PNG file"),

@@ -130,7 +130,7 @@ BAD = {
     "normal count": ({"vertex": CUBE, "normal": [1.0]}, "mesh 'm': normal data must be a multiple of 3"),
     "texcoord count": (
         {"vertex": CUBE, "texcoord": [1.0, 2.0]},
-        "mesh 'm': texcoord must be 2*nv if face texcoord indices are not provided",
+        "mesh 'm': 'texcoord' needs two numbers for each of the",
     ),
     "face count": ({"vertex": CUBE, "face": [0, 1]}, "mesh 'm': face data must be a multiple of 3"),
     "face index": ({"vertex": VERTEX, "face": FACE + 1}, "mesh 'm': in face 7, vertex index 12 does not exist"),
@@ -159,7 +159,7 @@ BAD = {
         {"vertex": VERTEX, "face": FACE, "scale": (-1, 1, 1), "inertia": "convex"},
         "mesh volume is negative (misoriented triangles): m",
     ),
-    "no surface": ({"vertex": VERTEX, "face": np.zeros((2, 3), int)}, "mesh surface area is too small: m"),
+    "no surface": ({"vertex": VERTEX, "face": np.zeros((2, 3), int)}, "mesh 'm' has a surface without area"),
     "no volume": ({"vertex": VERTEX, "face": FACE[:4]}, "mesh volume is too small: m"),
     "scale zero": ({"vertex": VERTEX, "face": FACE, "scale": (1, 1, 0)}, "mesh volume is too small: m"),
     "scale not finite": (
@@ -169,7 +169,7 @@ BAD = {
     "unknown inertia": ({"vertex": VERTEX, "face": FACE, "inertia": "solid"}, "unknown mesh inertia 'solid'"),
     "unknown file": (
         {"file": b"abc", "filename": "a.ply"},
-        "no decoder found for mesh file 'a.ply': STL, OBJ and MSH files are known",
+        "mesh file 'a.ply' has an unknown ending: STL, OBJ and MSH files are read",
     ),
     "builtin and file": (
         {"file": b"abc", "filename": "a.stl", "builtin": "sphere", "params": [1]},

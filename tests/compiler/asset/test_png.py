@@ -72,5 +72,5 @@ def test_truncated_files_are_refused(length):
 
 
 def test_other_numbers_of_channels_are_refused():
-    with pytest.raises(ModelError, match="channels"):
+    with pytest.raises(ModelError, match="nchannel"):
         read_png(png(PIXELS), 2)

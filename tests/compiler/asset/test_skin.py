@@ -78,7 +78,7 @@ def test_skn_file():
 BAD = {
     "nothing": (
         {k: [] for k in ("vertex", "face", "body", "bindpos", "bindquat", "vertid", "vertweight")},
-        "missing data in skin ''",
+        "skin '' needs 'vertex', 'face' and bones with 'vertid' and 'vertweight'",
     ),
     "vertex count": ({"vertex": RNG.normal(size=14)}, "vertex data must be multiple of 3 in skin ''"),
     "texcoord count": ({"texcoord": [1, 2]}, "vertex and texcoord data incompatible size in skin ''"),
@@ -86,7 +86,7 @@ BAD = {
     "face index": ({"face": [0, 1, 5]}, "face has a vertex index that does not exist in skin ''"),
     "bindpos": ({"bindpos": [1, 2, 3]}, "unexpected bindpos size in skin ''"),
     "bindquat": ({"bindquat": [1, 0, 0, 0]}, "unexpected bindquat size in skin ''"),
-    "vertid range": ({"vertid": [[0, 1, 2, 9], [2, 3, 4]]}, "vertid 9 out of range in skin ''"),
+    "vertid range": ({"vertid": [[0, 1, 2, 9], [2, 3, 4]]}, "vertid 9 does not exist: there are"),
     "weights": (
         {"vertweight": [[1, 1, 1], [1, 1, 1]]},
         "vertid and vertweight must have same non-zero size in skin ''",
@@ -114,8 +114,8 @@ def test_every_truncation_of_a_file_is_refused():
     "header, words",
     [
         ((-1, 0, 0, 0), "negative size in header of SKN file 'a.skn'"),
-        ((2**31 - 1, 2**31 - 1, 2**31 - 1, 1), "insufficient data in SKN file 'a.skn'"),
-        ((0, 0, 0, 2**31 - 1), "insufficient data in SKN file 'a.skn' for 2147483647 bones"),
+        ((2**31 - 1, 2**31 - 1, 2**31 - 1, 1), "SKN file 'a.skn' ends before its last vertex or face"),
+        ((0, 0, 0, 2**31 - 1), "SKN file 'a.skn' is too short for 2147483647 bones"),
     ],
 )
 def test_counts_that_lie_are_refused(header, words):

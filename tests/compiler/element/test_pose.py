@@ -47,10 +47,10 @@ def test_fixed_euler_axes_turn_in_the_other_order():
 @pytest.mark.parametrize(
     "attrs, words",
     [
-        ({"axisangle": [0, 0, 0, 1]}, "the axis of axisangle is too small"),
-        ({"xyaxes": [1, 0, 0, 2, 0, 0]}, "the y axis of xyaxes is too small or parallel to the x axis"),
-        ({"xyaxes": [0] * 6}, "the x axis of xyaxes is too small"),
-        ({"zaxis": [0, 0, 0]}, "zaxis is too small"),
+        ({"axisangle": [0, 0, 0, 1]}, "the axis of axisangle is zero"),
+        ({"xyaxes": [1, 0, 0, 2, 0, 0]}, "the y axis of xyaxes is zero or parallel to the x axis"),
+        ({"xyaxes": [0] * 6}, "the x axis of xyaxes is zero"),
+        ({"zaxis": [0, 0, 0]}, "zaxis is zero"),
     ],
 )
 def test_orientation_that_is_none_is_an_error(attrs, words):

@@ -1,0 +1,71 @@
+"""Programs that are one C function, called without JAX."""
+
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.native import compiler
+from jaxsim.native.core_program import MOST_CONSTANTS, core_program
+from jaxsim.native.direct import DirectCall
+
+pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
+TABLE = np.sin(np.arange(MOST_CONSTANTS + 4, dtype=np.float32))
+
+
+def recorded(function, *args) -> list[DirectCall]:
+    calls: list[DirectCall] = []
+    jax.jit(core_program(function, record=calls.append)).lower(*args)
+    return calls
+
+
+def function(x, i):
+    return jnp.sin(x) + jnp.asarray(TABLE)[i], i, jnp.zeros((0, 2), jnp.float32), i + 1, np.full(3, 2, np.int32)
+
+
+@pytest.fixture(scope="module")
+def direct():
+    (call,) = recorded(function, jnp.zeros((2, 3), jnp.float32), jnp.int32(0))
+    return call.load()
+
+
+def test_a_direct_call_gives_the_functions_results(direct):
+    x, i = np.arange(6, dtype=np.float32).reshape(2, 3), np.asarray(MOST_CONSTANTS + 1, np.int32)
+    for given in ((x, i), (jnp.asarray(x), jnp.asarray(i)), (np.asfortranarray(x), i)):
+        for found, wanted in zip(direct(*given), function(x, i), strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_arrays_that_cannot_be_written_to_are_read(direct):
+    x = np.ones((2, 3), np.float32)
+    x.setflags(write=False)
+    np.testing.assert_allclose(direct(x, np.int32(0).reshape(()))[0], np.sin(x), rtol=1e-6)
+
+
+def test_results_do_not_change_in_later_calls(direct):
+    x, i = np.ones((2, 3), np.float32), np.asarray(0, np.int32)
+    first = direct(x, i)[0]
+    before = first.copy()
+    direct(2 * x, i)
+    np.testing.assert_array_equal(first, before)
+
+
+@pytest.mark.parametrize("x", [np.ones((3, 2), np.float32), np.ones((2, 3)), jnp.ones(6, jnp.float32)])
+def test_other_shapes_and_types_are_refused(direct, x):
+    with pytest.raises(TypeError, match=r"wanted float32\(2, 3\)"):
+        direct(x, np.asarray(0, np.int32))
+
+
+def test_a_program_with_a_part_of_jax_has_no_direct_call():
+    assert not recorded(lambda x: jnp.real(jnp.fft.fft(jnp.sin(x))), jnp.ones(8))
+
+
+def test_a_library_that_is_loaded_again_counts_as_used():
+    (call,) = recorded(lambda x: 2 * jnp.sin(x), jnp.zeros(3))
+    library = compiler.folder() / f"{call.library}.so"
+    os.utime(library, (0, 0))
+    del compiler.loaded[call.library]  # as in a process that has not loaded it
+    assert compiler.load_again({call.library: False}) and library.stat().st_mtime > 1e9
