@@ -60,3 +60,13 @@ def test_single_precision_is_refused(float32):
     m = jaxsim.load_model(PENDULUM)
     with pytest.raises(ValueError, match="double precision"):
         gradcheck.check(m, jaxsim.make_data(m))
+
+
+def test_derivatives_in_single_precision_are_checked_against_double(monkeypatch):
+    m = jaxsim.load_model(PENDULUM)
+    kinds = []
+    of = gradcheck._derivatives
+    monkeypatch.setattr(gradcheck, "_derivatives", lambda m, d: kinds.append(d.qpos.dtype) or of(m, d))
+    rows = gradcheck.check(m, jaxsim.make_data(m).replace(qvel=np.ones(1)), single=True)
+    assert kinds == [np.float32] and all(row.right for row in rows)
+    assert 1e-10 < max(row.forward for row in rows) < 1e-4
