@@ -60,3 +60,16 @@ def test_pieces_compute_the_function(monkeypatch):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)))
     for got, want in zip(jax.vmap(stage(chain, "host"))(x), jax.vmap(chain)(x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_constants_are_folded_within_branches():
+    places = np.arange(-2, 3)
+
+    def function(x):
+        return jax.lax.cond(x[0] > 0, lambda: x[jnp.where(places < 0, places + 5, places)], lambda: x)
+
+    flat = flatten(trace(function, [jnp.zeros(5)]), GPU)
+    (cond,) = [op for op in flat.operations if op.name == "cond"]
+    assert all(isinstance(v, Var) for v in cond.inputs)
+    inner = [[op.name for op in flatten(branch, GPU).operations] for branch in cond.params["branches"]]
+    assert inner == [[], ["gather"]]
