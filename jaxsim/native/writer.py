@@ -204,7 +204,7 @@ class Writer:
     syncs: float = 0
     times: float = 1  # how often the current statements run
     unread: set[Buffer] = field(default_factory=set)  # written since the last barrier
-    last_loop: tuple[str, int] = ("", 0)  # the head of the last loop of the lanes, and the number of lines at its end
+    last_loop: tuple[str, list[str], int] | None = None  # the head of the lanes' last loop, and where its lines end
     known_tables: dict[tuple, str] = field(default_factory=dict)
     systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
@@ -464,14 +464,21 @@ class Writer:
             inner = head[len(outer) + 1 :]
             before, lines = hoisted(body.lines, inner[5 : inner.index(",")])
             self.lines += [f"{outer} {{", *before, f"{inner} {{", *lines, *stores, "}", "}"]
-        elif self.lanes > 1 and self.last_loop == (head, len(self.lines)):
+        elif self.lanes > 1 and self.is_next(head):
             self.lines[-1:] = [*body.lines, *stores, "}"]
         else:
             self.lines += [f"{head} {{", *body.lines, *stores, "}"]
-        self.last_loop = head, len(self.lines)
+        self.last_loop = head, self.lines, len(self.lines)
         self.loops.append(Loop(rows, body.cost + 2 * len(stores), self.times))
         if self.lanes == 1:
             self.epoch += 1
+
+    def is_next(self, head: str) -> bool:
+        """Return whether a loop with this head follows another one directly."""
+        if self.last_loop is None:
+            return False
+        last, lines, end = self.last_loop
+        return last == head and lines is self.lines and end == len(lines)
 
     def read(self, buffers: set[Buffer]) -> None:
         """Note that buffers are read now; write a barrier first if they are new results."""
