@@ -2,8 +2,8 @@
 
 Schulman et al., "Proximal Policy Optimization Algorithms", 2017; with a learning rate that follows the change of the
 policy, as in Rudin et al., "Learning to Walk in Minutes Using Massively Parallel Deep Reinforcement Learning", 2021.
-On several devices (the cores of a CPU, all GPUs, or `--devices` of them) each steps its own worlds; gradients are averaged
-over them.
+On several devices (the cores of a CPU, all GPUs, or `--devices` of them) each steps its own worlds; gradients are
+averaged over them.
 
     python training_examples/ppo.py --env cartpole_balance
     python training_examples/ppo.py --env my_tasks.py:spin    # a file, or a module, that calls envs.register

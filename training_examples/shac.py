@@ -6,8 +6,8 @@ through all of it: policy, physics, contacts. The critic learns TD(lambda) targe
 one world can be very large: they are clipped to the median of all. `unroll` is a matter of the task: noise grows with
 every contact (`compare_gradients.py`), and the critic sees what lies beyond. The learning rate follows the change of
 the policy, as in `ppo.py`.
-On several devices (the cores of a CPU, all GPUs, or `--devices` of them) each steps its own worlds; gradients are averaged
-over them.
+On several devices (the cores of a CPU, all GPUs, or `--devices` of them) each steps its own worlds; gradients are
+averaged over them.
 
     python training_examples/shac.py --env ant_run
     python training_examples/shac.py --env quadruped_locomotion --out runs/quadruped_shac

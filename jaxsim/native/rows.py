@@ -38,9 +38,10 @@ def over_rows(
 
     `rows` is a tree of arrays (n, ...), of which some rows are in use. Row i of a result depends on row i alone.
     Callers must not use results of rows that are not in use: native programs give zeros, XLA the function's value. Such
-    rows, and rows of zeros, must add nothing to sums. The function is traced with all rows and with one row, and closes
-    over no traced array. `chunk` is for functions that are expensive for all rows: XLA then adds up sums over chunks of
-    so many rows, until no world of a batch has further rows in use. Such a function returns sums only.
+    rows, and rows of zeros, must add nothing to sums. The same holds for derivatives, which are functions of rows, too.
+    The function is traced with all rows and with one row, and closes over no traced array. `chunk` is for functions
+    that are expensive for all rows: XLA then adds up sums over chunks of so many rows, until no world of a batch
+    has further rows in use. Such a function returns sums only.
     """
     shared, shared_tree = jax.tree.flatten(shared)
     rows, rows_tree = jax.tree.flatten(rows)
@@ -113,11 +114,12 @@ def _shape(*_: Any, every: Any, **__: Any) -> list[Any]:
 
 
 def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple[list, list]:
-    """Return values and tangents; the tangents are a function of rows, too, which computes the values of a row again."""
+    """Return values and tangents, which are a function of rows, too, that computes the values of a row again."""
     nshared, nmapped, every = params["nshared"], params["nmapped"], params["every"]
     (count, present, *operands), moving = primals, [type(t) is not ad.Zero for t in tangents[2:]]
     values = rows_p.bind(*primals, **params)
-    moves = depends(every.jaxpr, moving)
+    real = [jnp.issubdtype(x.dtype, jnp.inexact) for x in every.out_avals]
+    moves = [r and d for r, d in zip(real, depends(every.jaxpr, moving), strict=True)]
     if not any(moves):
         return values, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values]
 
@@ -196,9 +198,9 @@ def _rows_of(
     is_row: Sequence[bool],
     nmapped: int,
 ) -> list[Array]:
-    """Call `function(closed, *operands)` as a function of rows; operands come in any order, and unread ones are left out.
+    """Call `function(closed, *operands)` as a function of rows, without the operands that it does not read.
 
-    `structs` are the operands' shapes for all rows and for one.
+    Operands come in any order. `structs` are the operands' shapes for all rows and for one.
     """
     traced = [
         jax.make_jaxpr(partial(function, closed))(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in own))

@@ -105,8 +105,8 @@ def check(
 ) -> list[Row]:
     """A row for each leaf that has an effect; `progress` is called with 1 after each leaf.
 
-    With `single`, derivatives are computed in single precision on JAX's first device, and differences in double precision
-    on the device of `m` and `d`. Needs double precision (`jax_enable_x64`).
+    With `single`, derivatives are computed in single precision on JAX's first device, and differences in double
+    precision on the device of `m` and `d`. Needs double precision (`jax_enable_x64`).
     """
     if d.qpos.dtype != jnp.float64:
         raise ValueError("gradcheck needs double precision: jax.config.update('jax_enable_x64', True)")

@@ -19,7 +19,8 @@ small = dict(env="stub", worlds=8, unroll=4, epochs=2, minibatches=2, hidden=(8,
 trainer = ppo.Trainer(ppo.Settings(**small, devices=2))
 run = trainer.start()
 compiled = trainer.update.lower(run).compile()
-found = re.findall(r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?[(]", compiled.as_text())
+pattern = r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?[(]"
+found = re.findall(pattern, compiled.as_text())
 after, log = compiled(run)
 shares = [jax.tree.map(lambda x: np.asarray(x.addressable_shards[i].data), after.params) for i in range(2)]
 try:
@@ -56,7 +57,7 @@ def test_parameters_stay_equal_on_all_devices(report):
 
 
 def test_a_step_of_the_optimiser_has_one_all_reduce(report):
-    """Instructions of the program: gradients and the log; scales of advantages once an epoch, moments once an update."""
+    """And one for the log; all-gathers are of scales of advantages, once an epoch, and of moments, once an update."""
     assert report["collectives"] == {"all-gather": 2, "all-reduce": 2}
 
 
@@ -66,7 +67,16 @@ def test_more_devices_than_there_are_is_refused(report):
 
 @pytest.mark.slow
 def test_an_update_over_two_processes_has_one_all_reduce():
-    command = [sys.executable, "training_examples/over_hosts.py", "--processes", "2", "--devices", "2", "--updates", "2"]
+    command = [
+        sys.executable,
+        "training_examples/over_hosts.py",
+        "--processes",
+        "2",
+        "--devices",
+        "2",
+        "--updates",
+        "2",
+    ]
     env = os.environ | {"JAX_PLATFORMS": "cpu"}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=ROOT, env=env, timeout=600)
     assert done.returncode == 0, done.stderr
