@@ -106,7 +106,7 @@ def test_lanes_differentiate_rows_in_use_only(monkeypatch):
     last = np.max(np.where(present, np.arange(NROW), -1), axis=1)
     absent = (np.arange(NROW) > last[:, None])[:, :, None, None]
     run = jax.jit(jax.vmap(jax.grad(stage(loss, "host"), (1, 2))))
-    found, want = run(count, x, np.where(absent, np.nan, jacobian)), run(count, x, np.where(absent, 0, jacobian))
+    found, want = run(present, x, np.where(absent, np.nan, jacobian)), run(present, x, np.where(absent, 0, jacobian))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), found, want)
     assert all(np.isfinite(x).all() for x in found)
 
@@ -114,9 +114,7 @@ def test_lanes_differentiate_rows_in_use_only(monkeypatch):
 def test_second_derivatives_of_functions_of_rows():
     present, x, jacobian = (y[0] for y in worlds())
     total = lambda x: loss(jnp.asarray(present), x, jacobian)  # noqa: E731
-    by_differences = [
-        (jax.grad(total)(x + h) - jax.grad(total)(x - h)) / 2e-5 for h in 1e-5 * np.eye(7)
-    ]
+    by_differences = [(jax.grad(total)(x + h) - jax.grad(total)(x - h)) / 2e-5 for h in 1e-5 * np.eye(7)]
     np.testing.assert_allclose(jax.hessian(total)(x), by_differences, rtol=1e-6, atol=1e-4)
 
 
