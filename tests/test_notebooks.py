@@ -16,6 +16,7 @@ SMALL = {
     "gradients_through_contact": {"SUBSTEPS": 40},
     "plan_a_throw": {"ITERATIONS": 3, "SUBSTEPS": 4},
     "identify_an_arm": {"ITERATIONS": 3, "RANDOM": 4},
+    "gpu_or_tpu": {"MODEL": "cartpole.xml", "WORLDS": "4", "NSTEP": 2, "SETTLE": 1, "CHECKED": ("cartpole.xml",)},
     "train_a_quadruped": {"ACTIONS": 2_000, "WORLDS": 8, "EPISODE": 40},
 }
 QUICK = {"first_steps"}
@@ -75,5 +76,7 @@ def test_a_notebook_runs(name, shown, tmp_path, monkeypatch):
     assert all("<iframe" in page for page in shown)
     if name in ("first_steps", "plan_a_throw", "train_a_quadruped"):
         assert shown
+    if name == "gpu_or_tpu":
+        assert namespace["wrong"] == [] and (tmp_path / "bench.json").is_file()
     if name == "gradients_through_contact":
         assert abs(namespace["difference"] - namespace["smooth"]).max() < 5e-3

@@ -1,10 +1,9 @@
 """Parts of the actor-critic examples, PPO and SHAC: network, moments of observations, export, devices.
 
-An update is one function of its device's worlds, which `over_devices` runs on all devices. What it averages over them
-it averages by `mean_over_devices`; one device is a mesh of one.
+An update is one function of its device's worlds, which `over_devices` runs on the devices of a run. `mean_over_devices`
+averages over them, with one all-reduce for a whole PyTree; one device is a mesh of one.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -99,26 +99,33 @@ def normal(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Array]:
     return {**obs, **normalize(moments, numbers(obs))}
 
 
-def check_shares(s: Any) -> None:
-    """Raise SystemExit unless the worlds and minibatches of the settings `s` can be split over all devices."""
-    devices = jax.device_count()
-    if s.worlds % devices or s.worlds // devices * s.unroll % s.minibatches:
-        split = f"{devices} devices and {s.minibatches} minibatches"
+def devices(s: Any) -> list[Any]:
+    """Devices of a run with the settings `s`: the first `s.devices` of JAX, or all.
+
+    Raises SystemExit if there are fewer, or if worlds and minibatches cannot be split evenly over them.
+    """
+    found = jax.devices()
+    if s.devices > len(found):
+        raise SystemExit(f"--devices {s.devices}: JAX has {len(found)}")
+    found = found[: s.devices or None]
+    if s.worlds % len(found) or s.worlds // len(found) * s.unroll % s.minibatches:
+        split = f"{len(found)} devices and {s.minibatches} minibatches"
         raise SystemExit(f"{s.worlds} worlds x {s.unroll} actions cannot be split over {split}")
+    return found
 
 
 def first_run(trainer: Any, make: Any) -> Any:
-    """`make(network_key, worlds, key)`, a run before its first update, on all devices."""
+    """`make(network_key, worlds, key)`, a run before its first update, on the devices of its trainer."""
     net, world, key = jax.random.split(jax.random.PRNGKey(trainer.s.seed), 3)
     return jax.device_put(make(net, trainer.worlds(world), key), trainer.sharding)
 
 
-def over_devices(update: Any, spec: Any) -> tuple[Any, Any]:
-    """Compiled `update(run) -> (run, log)` on all devices, which gives `run` away, and the sharding of a run.
+def over_devices(update: Any, spec: Any, used: list[Any]) -> tuple[Any, Any]:
+    """Compiled `update(run) -> (run, log)` on the devices `used`, which donates `run`, and the sharding of a run.
 
     `spec` is a run of PartitionSpecs: worlds are split over the axis `AXIS`, the rest is the same on all devices.
     """
-    mesh = jaxsim.parallel.make_mesh()
+    mesh = jaxsim.parallel.make_mesh(used)
     body = jax.shard_map(update, mesh=mesh, in_specs=(spec,), out_specs=(spec, P()), check_vma=False)
     sharding = jax.tree.map(lambda p: NamedSharding(mesh, p), spec)
     return jaxsim.jit(body, donate_argnums=0, out_shardings=(sharding, NamedSharding(mesh, P()))), sharding
@@ -131,8 +138,18 @@ def own_key(key: Array) -> tuple[Array, Array]:
 
 
 def mean_over_devices(tree: Any) -> Any:
-    """Mean over devices, inside of an update."""
-    return jax.lax.pmean(tree, AXIS)
+    """Mean over devices, inside of an update: one all-reduce of all leaves as one vector."""
+    flat, as_tree = ravel_pytree(tree)
+    return as_tree(jax.lax.pmean(flat, AXIS))
+
+
+def normalized(minibatches: Array) -> Array:
+    """Minibatches (minibatches, entries) with mean 0 and deviation 1 over all devices: one all-gather."""
+    own = minibatches.mean(1)
+    parts = jax.lax.all_gather(jnp.stack([own, jnp.square(minibatches - own[:, None]).mean(1)]), AXIS)
+    mean = parts[:, 0].mean(0)
+    variance = (parts[:, 1] + jnp.square(parts[:, 0] - mean)).mean(0)
+    return (minibatches - mean[:, None]) / (jnp.sqrt(variance)[:, None] + 1e-8)
 
 
 def kl_divergence(mean: Array, log_std: Array, new: Array, new_log_std: Array) -> Array:
@@ -151,14 +168,10 @@ def next_rate(rate: Array, kl: Array, target: float) -> Array:
 
 def new_moments(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Any]:
     """Running moments of observations with those of all devices, inside of an update."""
-    parts = jax.lax.all_gather(first_moments(obs), AXIS)
-    for i in range(jax.device_count()):
-        moments = merge_moments(moments, jax.tree.map(partial(_row, i), parts))
+    flat, as_tree = ravel_pytree(first_moments(obs))
+    for own in jax.lax.all_gather(flat, AXIS):
+        moments = merge_moments(moments, as_tree(own))
     return moments
-
-
-def _row(i: int, x: Array) -> Array:
-    return x[i]
 
 
 def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:

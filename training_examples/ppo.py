@@ -2,7 +2,8 @@
 
 Schulman et al., "Proximal Policy Optimization Algorithms", 2017; with a learning rate that follows the change of the
 policy, as in Rudin et al., "Learning to Walk in Minutes Using Massively Parallel Deep Reinforcement Learning", 2021.
-On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
+On several devices (the cores of a CPU, all GPUs, or `--devices` of them) each steps its own worlds; gradients are
+averaged over them.
 
     python training_examples/ppo.py --env cartpole_balance
     python training_examples/ppo.py --env my_tasks.py:spin    # a file, or a module, that calls envs.register
@@ -33,6 +34,7 @@ from actor_critic import (
     new_moments,
     next_rate,
     normal,
+    normalized,
     numbers,
     own_key,
     seen,
@@ -53,6 +55,7 @@ class Settings:
     env: str = "cartpole_balance"
     steps: int = 1_000_000  # actions of all worlds together
     worlds: int = 256
+    devices: int = 0  # that share the worlds; 0: all
     unroll: int = 24  # actions of one world in an update
     epochs: int = 5
     minibatches: int = 4
@@ -123,12 +126,12 @@ class Trainer(training_loop.Trainer):
     uses_cores = True
 
     def __init__(self, s: Settings):
-        actor_critic.check_shares(s)
+        used = actor_critic.devices(s)
         super().__init__(s)
         self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation, s.encoder)
         self.tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(eps=1e-5))
         spec = Run(params=P(), optimiser=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
-        self.update, self.sharding = actor_critic.over_devices(self._update, spec)
+        self.update, self.sharding = actor_critic.over_devices(self._update, spec, used)
 
     def start(self) -> Run:
         """`Run` before the first update."""
@@ -177,30 +180,33 @@ class Trainer(training_loop.Trainer):
 
         def epoch(carry: tuple, key: Array) -> tuple:
             order = jax.random.permutation(key, flat["reward"].shape[0]).reshape(s.minibatches, -1)
-            step = partial(self._gradient_step, old_std)
-            return jax.lax.scan(lambda c, i: step(c, jax.tree.map(lambda x: x[i], flat)), carry, order)
+            parts = order, normalized(flat["advantage"][order])
+            step = partial(self._gradient_step, old_std, flat)
+            return jax.lax.scan(step, carry, parts)
 
         carry = run.params, run.optimiser, run.rate
         (params, optimiser, rate), losses = jax.lax.scan(epoch, carry, jax.random.split(shuffle, s.epochs))
-        rate = next_rate(rate, mean_over_devices(losses["kl"][-1].mean()), s.target_kl)
         log = jax.tree.map(jnp.mean, losses) | {
-            "rate": rate,
             "reward": batch["reward"].mean() / s.reward_scale,
             "return": world.info["episode_return"].mean(),
             "length": world.info["episode_length"].astype(jnp.float32).mean(),
             "diverged": world.info["diverged"].astype(jnp.float32).mean() * s.worlds,
             **metrics,
         }
-        return Run(params, optimiser, rate, moments, world, key, run.update + 1), mean_over_devices(log)
+        log, kl = mean_over_devices((log, losses["kl"][-1].mean()))
+        rate = next_rate(rate, kl, s.target_kl)
+        return Run(params, optimiser, rate, moments, world, key, run.update + 1), log | {"rate": rate}
 
     def _gradient_step(
-        self, old_log_std: Array, carry: tuple, batch: dict[str, Array]
+        self, old_log_std: Array, flat: dict[str, Array], carry: tuple, part: tuple[Array, Array]
     ) -> tuple[tuple, dict[str, Array]]:
-        """Parameters, optimiser state and learning rate after one step on a minibatch, and scalars to log."""
+        """Parameters, optimiser state and learning rate after one step on a minibatch, and scalars to log.
+
+        `part` has the indices of the minibatch in `flat`, and its normalised advantages.
+        """
         params, optimiser, rate = carry
-        mean = mean_over_devices(batch["advantage"].mean())
-        spread = jnp.sqrt(mean_over_devices(jnp.square(batch["advantage"] - mean).mean()))
-        batch = {**batch, "advantage": (batch["advantage"] - mean) / (spread + 1e-8)}
+        indices, advantage = part
+        batch = {**jax.tree.map(lambda x: x[indices], flat), "advantage": advantage}
         (_, log), grad = jax.value_and_grad(self._loss, has_aux=True)(params, old_log_std, batch)
         grad = mean_over_devices(grad)
         change, optimiser = self.tx.update(grad, optimiser, params)

@@ -6,7 +6,8 @@ through all of it: policy, physics, contacts. The critic learns TD(lambda) targe
 one world can be very large: they are clipped to the median of all. `unroll` is a matter of the task: noise grows with
 every contact (`compare_gradients.py`), and the critic sees what lies beyond. The learning rate follows the change of
 the policy, as in `ppo.py`.
-On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
+On several devices (the cores of a CPU, all GPUs, or `--devices` of them) each steps its own worlds; gradients are
+averaged over them.
 
     python training_examples/shac.py --env ant_run
     python training_examples/shac.py --env quadruped_locomotion --out runs/quadruped_shac
@@ -44,6 +45,7 @@ class Settings:
     env: str = "ant_run"
     steps: int = 300_000  # actions of all worlds together
     worlds: int = 128
+    devices: int = 0  # that share the worlds; 0: all
     unroll: int = 8  # actions of one world in an update: the horizon of the gradient
     epochs: int = 16  # of the critic
     minibatches: int = 4
@@ -119,7 +121,7 @@ class Trainer(training_loop.Trainer):
     uses_cores = True
 
     def __init__(self, s: Settings):
-        actor_critic.check_shares(s)
+        used = actor_critic.devices(s)
         super().__init__(s)
         if "pixels" in jax.eval_shape(lambda key: seen(self.env.reset(key).obs), jax.random.PRNGKey(0)):
             raise SystemExit(f"--env: {s.env} shows pictures, for which shac.py has no encoder: use ppo.py")
@@ -127,7 +129,7 @@ class Trainer(training_loop.Trainer):
         self.actor_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(b1=0.7, b2=0.95))
         self.critic_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(s.critic_rate, b1=0.7, b2=0.95))
         spec = Run(params=P(), target=P(), optimisers=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
-        self.update, self.sharding = actor_critic.over_devices(self._update, spec)
+        self.update, self.sharding = actor_critic.over_devices(self._update, spec, used)
 
     def start(self) -> Run:
         """`Run` before the first update."""

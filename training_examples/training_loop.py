@@ -43,7 +43,7 @@ class Trainer:
     smoke: Any  # settings of --smoke
     starts: dict[str, dict[str, Any]] = {}  # noqa: RUF012, settings that --tune tries, by name
     memory_remedy: str  # advice when the device is out of memory
-    uses_cores = False  # whether an update runs on all devices
+    uses_cores = False  # whether an update runs on several devices, of which the settings have the number
 
     def __init__(self, s: Any):
         self.s, self.env = s, envs.make(s.env)
@@ -265,7 +265,7 @@ def main(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = Non
     if argv is None:
         use_compile_cache()
         if algorithm.uses_cores and os.environ.get("JAX_PLATFORMS", "cpu") == "cpu":
-            jaxsim.use_cores()  # of no effect where JAX finds a GPU
+            jaxsim.use_cores(settings(algorithm, args).devices or None)  # of no effect where JAX finds a GPU
     sys.path.append(os.getcwd())  # where a module of the user is looked for
     try:
         envs.default_config(settings(algorithm, args).env)

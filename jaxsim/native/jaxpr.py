@@ -154,9 +154,29 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
     if name in FOLDED and all(isinstance(x, np.ndarray) for x in operands):
         (v,) = eqn.outvars
         return [np.asarray(FOLDED[name](params, v.aval, *operands)).astype(v.aval.dtype)]
+    if name == "cond":
+        params, operands = _with_constants(params, operands)
     results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     out.append(Operation(eqn.primitive, params, operands, results))
     return results
+
+
+def _with_constants(params: dict[str, Any], operands: list[Term]) -> tuple[dict[str, Any], list[Term]]:
+    """Return a conditional whose constant operands are constants of its branches, which can be folded there."""
+    known = [isinstance(x, np.ndarray) for x in operands[1:]]
+    constants = [x for x, k in zip(operands[1:], known, strict=True) if k]
+
+    def bound(branch: Any) -> Any:
+        def of(*x: Any) -> list[Any]:
+            given, own = iter(x), iter(constants)
+            return eval_jaxpr(branch.jaxpr, branch.consts, *(next(own if k else given) for k in known))
+
+        return trace(of, [v.aval for v, k in zip(branch.jaxpr.invars, known, strict=True) if not k])
+
+    if not any(known):
+        return params, operands
+    rest = [x for x, k in zip(operands[1:], known, strict=True) if not k]
+    return params | {"branches": tuple(map(bound, params["branches"]))}, [operands[0], *rest]
 
 
 def _stays(eqn: Any, platform: str) -> bool:

@@ -4,7 +4,7 @@ XLA computes all rows, since shapes are fixed. A native program loops over the r
 of worlds these are the rows that any world uses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,9 +14,8 @@ import numpy as np
 from jax import core, lax
 
 from jaxsim.math.safe import Array
-from jaxsim.native.function import jvp_of_plain
-from jaxsim.xla.batching import batch_max, is_read, of_used
-from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
+from jaxsim.xla.batching import batch_max, depends, is_read, of_used
+from jaxsim.xla.compat import Primitive, ad, batching, dce_jaxpr, eval_jaxpr, mlir
 
 
 class RowsInUse(NamedTuple):
@@ -39,9 +38,10 @@ def over_rows(
 
     `rows` is a tree of arrays (n, ...), of which some rows are in use. Row i of a result depends on row i alone.
     Callers must not use results of rows that are not in use: native programs give zeros, XLA the function's value. Such
-    rows, and rows of zeros, must add nothing to sums. The function is traced with all rows and with one row, and closes
-    over no traced array. `chunk` is for functions that are expensive for all rows: XLA then adds up sums over chunks of
-    so many rows, until no world of a batch has further rows in use. Such a function returns sums only.
+    rows, and rows of zeros, must add nothing to sums. The same holds for derivatives, which are functions of rows, too.
+    The function is traced with all rows and with one row, and closes over no traced array. `chunk` is for functions
+    that are expensive for all rows: XLA then adds up sums over chunks of so many rows, until no world of a batch
+    has further rows in use. Such a function returns sums only.
     """
     shared, shared_tree = jax.tree.flatten(shared)
     rows, rows_tree = jax.tree.flatten(rows)
@@ -114,7 +114,107 @@ def _shape(*_: Any, every: Any, **__: Any) -> list[Any]:
 
 
 def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple[list, list]:
-    return jvp_of_plain(partial(of_all_rows, **params), primals, tangents)
+    """Return values and tangents, which are a function of rows, too, that computes the values of a row again."""
+    nshared, nmapped, every = params["nshared"], params["nmapped"], params["every"]
+    (count, present, *operands), moving = primals, [type(t) is not ad.Zero for t in tangents[2:]]
+    values = rows_p.bind(*primals, **params)
+    real = [jnp.issubdtype(x.dtype, jnp.inexact) for x in every.out_avals]
+    moves = [r and d for r, d in zip(real, depends(every.jaxpr, moving), strict=True)]
+    if not any(moves):
+        return values, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values]
+
+    def tangents_of(closed: Any, *x: Array) -> list[Array]:
+        size = len(moving)
+        given, changes = x[:size], iter(x[size:])
+
+        def of(*y: Array) -> list[Array]:
+            new = iter(y)
+            full = [next(new) if m else g for g, m in zip(given, moving, strict=True)]
+            found = eval_jaxpr(closed.jaxpr, closed.consts, *full)
+            return [y for y, m in zip(found, moves, strict=True) if m]
+
+        return jax.jvp(of, [g for g, m in zip(given, moving, strict=True) if m], [*changes])[1]
+
+    is_row = [k >= nshared for k in range(len(moving))]
+    is_row += [r for r, m in zip(is_row, moving, strict=True) if m]
+    structs = [[*c.in_avals, *(x for x, m in zip(c.in_avals, moving, strict=True) if m)] for c in _sizes(params)]
+    operands += [t for t, m in zip(tangents[2:], moving, strict=True) if m]
+    found = iter(_rows_of(count, present, tangents_of, params, structs, operands, is_row, sum(moves[:nmapped])))
+    return values, [
+        next(found) if m else ad.Zero(jax.typeof(x).to_tangent_aval()) for x, m in zip(values, moves, strict=True)
+    ]
+
+
+def _transpose(cotangents: Sequence[Any], count: Array, present: Array, *operands: Any, **params: Any) -> list[Any]:
+    """Return cotangents of linear operands by a function of rows; those of shared operands are sums over rows."""
+    nshared, nmapped = params["nshared"], params["nmapped"]
+    linear = [ad.is_undefined_primal(x) for x in operands]
+    real = [type(c) is not ad.Zero for c in cotangents]
+    order = [k for k, x in enumerate(linear) if x and k >= nshared] + [k for k, x in enumerate(linear[:nshared]) if x]
+
+    def transposed(closed: Any, *x: Array) -> list[Array]:
+        size = linear.count(False)
+        known, given = x[:size], list(x[size:])
+
+        def of(*y: Array) -> list[Array]:
+            old, new = iter(known), iter(y)
+            found = eval_jaxpr(closed.jaxpr, closed.consts, *(next(new if m else old) for m in linear))
+            return [y for y, r in zip(found, real, strict=True) if r]
+
+        structs = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v, m in zip(closed.in_avals, linear, strict=True) if m]
+        found = dict(
+            zip((k for k, m in enumerate(linear) if m), jax.linear_transpose(of, *structs)(given), strict=True)
+        )
+        return [found[k] for k in order]
+
+    is_row = [k >= nshared for k, m in enumerate(linear) if not m]
+    is_row += [k < nmapped for k, r in enumerate(real) if r]
+    structs = [
+        [
+            *(x for x, m in zip(c.in_avals, linear, strict=True) if not m),
+            *(x for x, r in zip(c.out_avals, real, strict=True) if r),
+        ]
+        for c in _sizes(params)
+    ]
+    given = [x for x, m in zip(operands, linear, strict=True) if not m]
+    given += [c for c, r in zip(cotangents, real, strict=True) if r]
+    found = _rows_of(count, present, transposed, params, structs, given, is_row, sum(linear[nshared:]))
+    found = dict(zip(order, found, strict=True))
+    return [None, None, *(found.get(k) for k in range(len(operands)))]
+
+
+def _sizes(params: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the function of all rows and that of one."""
+    return params["every"], params["one"]
+
+
+def _rows_of(
+    count: Array,
+    present: Array,
+    function: Callable[..., list[Array]],
+    params: dict[str, Any],
+    structs: Sequence[Sequence[Any]],
+    operands: Sequence[Array],
+    is_row: Sequence[bool],
+    nmapped: int,
+) -> list[Array]:
+    """Call `function(closed, *operands)` as a function of rows, without the operands that it does not read.
+
+    Operands come in any order. `structs` are the operands' shapes for all rows and for one.
+    """
+    traced = [
+        jax.make_jaxpr(partial(function, closed))(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in own))
+        for closed, own in zip(_sizes(params), structs, strict=True)
+    ]
+    every_result = [True] * len(traced[0].out_avals)
+    read = [any(r) for r in zip(*(dce_jaxpr(c.jaxpr, every_result)[1] for c in traced), strict=True)]
+    used = [k for k, r in enumerate(read) if r and not is_row[k]], [k for k, r in enumerate(read) if r and is_row[k]]
+    if not used[1]:  # then nothing says how many rows there are
+        return function(params["every"], *operands)
+    order = [*used[0], *used[1]]
+    sizes = dict(zip(("every", "one"), (of_used(c, order) for c in traced), strict=True))
+    leaves = [operands[k] for k in order]
+    return rows_p.bind(count, present, *leaves, some=None, **sizes, nshared=len(used[0]), nmapped=nmapped)
 
 
 def _batch(operands: tuple, dims: tuple, **params: Any) -> tuple[list[Array], list[int]]:
@@ -125,4 +225,5 @@ def _batch(operands: tuple, dims: tuple, **params: Any) -> tuple[list[Array], li
 rows_p.def_impl(by_jax)
 mlir.register_lowering(rows_p, mlir.lower_fun(by_jax, multiple_results=True))
 ad.primitive_jvps[rows_p] = _jvp
+ad.primitive_transposes[rows_p] = _transpose
 batching.primitive_batchers[rows_p] = _batch

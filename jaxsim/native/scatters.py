@@ -113,14 +113,14 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
         return body.let(np.dtype(np.int32), chosen(" && ".join(tests), found, "-1")) if tests else found
 
     def first_with(body: Body, wanted: str, after: Index) -> str:
-        found = body.variable(np.dtype(np.int32), "-1")
-        with body.loop(count) as u:
-            test = f"{found} < 0 && {u} > {after} && {body.at(places, [u])} == {wanted}"
-            body.lines.append(f"ASSIGN({found}, {chosen(test, u, found)});")
+        found, u = body.variable(np.dtype(np.int32), "-1"), body.variable(np.dtype(np.int32), f"{after} + 1")
+        with body.turns(f"{found} < 0 && {u} < {count}", count / 2):
+            body.lines.append(f"ASSIGN({found}, {chosen(f'{body.at(places, [u])} == {wanted}', u, found)});")
+            body.lines.append(f"ASSIGN({u}, {u} + 1);")
             body.cost += 4 * body.times
         return found
 
-    int32, cost = np.dtype(np.int32), count * (CYCLES_OF_LOAD + 4)
+    int32, cost = np.dtype(np.int32), count // 2 * (CYCLES_OF_LOAD + 4)
     places = w.memory(Value((count,), int32, place, indices.cost + 4 * len(sizes), reads=indices.reads))
     entry = lambda body, index: first_with(body, str(index[0]), -1)  # noqa: E731
     first = Value((math.prod(sizes),), int32, entry, cost, reads=places.reads)

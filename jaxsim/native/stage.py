@@ -24,6 +24,7 @@ from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Term, Var, flatten, holds, nested
 from jaxsim.native.segments import Segment, segments
+from jaxsim.xla.batching import depends
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
@@ -345,19 +346,10 @@ def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
 
     operands = [*(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for _, v in needs), *moved]
     whole = jax.make_jaxpr(tangents)(*operands)
-    moves = tuple(_depends(whole.jaxpr, len(moved)))
+    moves = tuple(depends(whole.jaxpr, [False] * len(needs) + [True] * len(moved)))
     parts = lambda x: [t for t, m in zip(x, moves, strict=True) if m]  # noqa: E731
     linear = jax.make_jaxpr(lambda *x: parts(tangents(*x)))(*operands)
     return _Derivative(_Traced(forward), _Traced(linear), given, moves)
-
-
-def _depends(jaxpr: Any, count: int) -> list[bool]:
-    """Return whether each result depends on the last `count` arguments."""
-    touched = set(jaxpr.invars[len(jaxpr.invars) - count :])
-    for eqn in jaxpr.eqns:
-        if any(not hasattr(v, "val") and v in touched for v in eqn.invars):
-            touched |= set(eqn.outvars)
-    return [not hasattr(v, "val") and v in touched for v in jaxpr.outvars]
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: tuple[bool, ...] | None) -> list[Any]:

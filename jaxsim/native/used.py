@@ -82,10 +82,10 @@ def _slice(op: Operation, places: Places, _: int) -> Places:
 
 
 def _parts(op: Operation, places: Places, _: int) -> Places:
-    rows = _same(places)
-    if op.params["axis"] == rows[0]:
+    axis, many = _same(places)
+    if op.params["axis"] == axis:
         raise _Unknown("parts of rows")
-    return [rows] * len(op.outputs)
+    return [(axis - (op.name == "unstack" and op.params["axis"] < axis), many)] * len(op.outputs)
 
 
 def _join(op: Operation, places: Places, _: int) -> Places:

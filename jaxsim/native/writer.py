@@ -204,6 +204,7 @@ class Writer:
     syncs: float = 0
     times: float = 1  # how often the current statements run
     unread: set[Buffer] = field(default_factory=set)  # written since the last barrier
+    last_loop: tuple[str, list[str], int] | None = None  # the head of the lanes' last loop, and where its lines end
     known_tables: dict[tuple, str] = field(default_factory=dict)
     systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
@@ -452,18 +453,32 @@ class Writer:
         self.unread.add(buffer)
 
     def write(self, body: Body, stores: Sequence[str], rows: int, head: str = "") -> None:
-        """Write statements, in a loop of the lanes if there is a `head`, after a barrier if they read new results."""
+        """Write statements, in a loop of the lanes if there is a `head`, after a barrier if they read new results.
+
+        They continue the loop just before if that has the same head: without a barrier between them, lanes may run both
+        in any order.
+        """
         self.read(body.reads)
         outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head
         if outer:  # a compiler cannot know that stores leave what an outer loop reads as it is
             inner = head[len(outer) + 1 :]
             before, lines = hoisted(body.lines, inner[5 : inner.index(",")])
             self.lines += [f"{outer} {{", *before, f"{inner} {{", *lines, *stores, "}", "}"]
+        elif self.lanes > 1 and self.is_next(head):
+            self.lines[-1:] = [*body.lines, *stores, "}"]
         else:
             self.lines += [f"{head} {{", *body.lines, *stores, "}"]
+        self.last_loop = head, self.lines, len(self.lines)
         self.loops.append(Loop(rows, body.cost + 2 * len(stores), self.times))
         if self.lanes == 1:
             self.epoch += 1
+
+    def is_next(self, head: str) -> bool:
+        """Return whether a loop with this head follows another one directly."""
+        if self.last_loop is None:
+            return False
+        last, lines, end = self.last_loop
+        return last == head and lines is self.lines and end == len(lines)
 
     def read(self, buffers: set[Buffer]) -> None:
         """Note that buffers are read now; write a barrier first if they are new results."""

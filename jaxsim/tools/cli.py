@@ -203,6 +203,11 @@ def make_parser() -> Parser:
         "--steps", type=natural, default=50, metavar="N", help="number of steps before the check (default: 50)"
     )
     sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the directions (default: 0)")
+    sub.add_argument(
+        "--float32",
+        action="store_true",
+        help="check derivatives in single precision on JAX's device; differences are of double precision on the CPU",
+    )
     sub.add_argument("--quiet", action="store_true", help="no progress bar")
 
     sub = command("bench", run_bench, "measure compilation and speed, and compare with other simulators")
@@ -354,15 +359,17 @@ def run_info(args: argparse.Namespace) -> int:
 def run_gradcheck(args: argparse.Namespace) -> int:
     """Run `jaxsim gradcheck` and return the exit status: 1 where a derivative is wrong."""
     jax.config.update("jax_enable_x64", True)
-    m = load(args)
-    d = jaxsim.make_data(m, keyframe=find_keyframe(m, args.keyframe))
-    if args.steps:
-        d = jaxsim.rollout(m, d, nstep=args.steps, outputs=())[0]
-    d = jaxsim.forward(m, d)
-    count = len(gradcheck.leaves(m, d))
-    with tqdm(total=count, desc="gradcheck", disable=args.quiet, file=sys.stderr) as shown:
-        rows = gradcheck.check(m, d, args.seed, shown.update)
-    print(f"{args.model}: a step after {args.steps}, {int(d.ncon)} contacts, float64")
+    with jax.default_device(jax.local_devices(backend="cpu")[0] if args.float32 else None):
+        m = load(args)
+        d = jaxsim.make_data(m, keyframe=find_keyframe(m, args.keyframe))
+        if args.steps:
+            d = jaxsim.rollout(m, d, nstep=args.steps, outputs=())[0]
+        d = jaxsim.forward(m, d)
+        count = len(gradcheck.leaves(m, d))
+        with tqdm(total=count, desc="gradcheck", disable=args.quiet, file=sys.stderr) as shown:
+            rows = gradcheck.check(m, d, args.seed, shown.update, args.float32)
+    precision = f"float32 on {jax.devices()[0].device_kind}" if args.float32 else "float64"
+    print(f"{args.model}: a step after {args.steps}, {int(d.ncon)} contacts, {precision}")
     print(gradcheck.table(rows))
     print(f"{count - len(rows)} more leaves are zero, or have no effect that differences can see\n{gradcheck.NOTES}")
     return int(any(not row.right and not row.kink for row in rows))

@@ -5,6 +5,7 @@ If the two widths disagree, the step has a kink within them, and there is no der
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from jaxsim.math.safe import Array
 
 WIDTH = 2e-5  # half width of the wider difference, of a direction of the size of the numbers
 GOOD = 1e-4  # relative error up to which a derivative is right
+GOOD_SINGLE = 1e-2  # the same in single precision
 KINK = 1e-3  # relative difference of the two widths, from which on differences say nothing
 FLOOR = 1e-6  # derivatives below this part of the largest of their kind are not told from rounding
 STATE = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos")
@@ -39,11 +41,12 @@ class Row(NamedTuple):
     forward: float
     reverse: float
     kink: bool
+    bound: float = GOOD
 
     @property
     def right(self) -> bool:
         """Whether both modes agree with the differences."""
-        return max(self.forward, self.reverse) <= GOOD
+        return max(self.forward, self.reverse) <= self.bound
 
     @property
     def verdict(self) -> str:
@@ -91,33 +94,61 @@ def direction(name: str, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return draw * np.abs(x) if name.startswith("m.") else draw
 
 
-def check(m: Model, d: Data, seed: int = 0, progress: Callable[[int], Any] = lambda _: None) -> list[Row]:
+def single_precision(tree: Any) -> Any:
+    """The same PyTree with NumPy leaves, floats in single precision."""
+    arrays = jax.tree.map(np.asarray, tree)
+    return jax.tree.map(lambda x: x.astype(np.float32) if x.dtype == np.float64 else x, arrays)
+
+
+def check(
+    m: Model, d: Data, seed: int = 0, progress: Callable[[int], Any] = lambda _: None, single: bool = False
+) -> list[Row]:
     """A row for each leaf that has an effect; `progress` is called with 1 after each leaf.
 
-    Needs double precision (`jax_enable_x64`).
+    With `single`, derivatives are computed in single precision on JAX's first device, and differences in double
+    precision on the device of `m` and `d`. Needs double precision (`jax_enable_x64`).
     """
     if d.qpos.dtype != jnp.float64:
         raise ValueError("gradcheck needs double precision: jax.config.update('jax_enable_x64', True)")
-    m = exact(m)
     rng = np.random.default_rng(seed)
     values = {name: np.asarray(x) for name, x in leaves(m, d).items()}
-    zero = {name: jnp.zeros_like(x) for name, x in values.items()}
+    zero = {name: np.zeros_like(x) for name, x in values.items()}
+    tight = exact(m)
     run = jaxsim.jit(outcome)
-    push = jaxsim.jit(lambda m, d, at, v: jax.jvp(lambda x: outcome(m, d, x), (at,), (v,))[1])
-    pull = jaxsim.jit(lambda m, d, at, w: jax.vjp(lambda x: outcome(m, d, x), at)[1](w)[0])
-    base = run(m, d, zero)
-    weight = jnp.asarray(rng.standard_normal(base.shape))
-    gradient = pull(m, d, zero, weight)
+    weight = rng.standard_normal(run(tight, d, zero).shape)
+    push, pull = _single_derivatives(m, d) if single else _derivatives(tight, d)
+    gradient = pull(zero, weight)
     found = []
     for name, x in values.items():
         v = direction(name, x, rng)
         if v.any():
-            ahead = np.asarray(push(m, d, zero, zero | {name: jnp.asarray(v)}))
+            ahead = np.asarray(push(zero, zero | {name: v}))
             back = float(np.sum(np.asarray(gradient[name]) * v))
-            wide, fine = (_difference(run, m, d, zero, name, v, width) for width in (WIDTH, WIDTH / 2))
+            wide, fine = (_difference(run, tight, d, zero, name, v, width) for width in (WIDTH, WIDTH / 2))
             found.append((name, x.size, ahead, back, wide, fine))
         progress(1)
-    return judged(found, np.asarray(weight))
+    return judged(found, weight, GOOD_SINGLE if single else GOOD)
+
+
+def _derivatives(m: Model, d: Data) -> tuple[Callable, Callable]:
+    """Derivatives of the outcome: `push(at, direction)` in forward mode, `pull(at, weight)` in reverse mode."""
+    push = jaxsim.jit(lambda m, d, at, v: jax.jvp(lambda x: outcome(m, d, x), (at,), (v,))[1])
+    pull = jaxsim.jit(lambda m, d, at, w: jax.vjp(lambda x: outcome(m, d, x), at)[1](w)[0])
+    return partial(push, m, d), partial(pull, m, d)
+
+
+def _single_derivatives(m: Model, d: Data) -> tuple[Callable, Callable]:
+    """The same in single precision, on JAX's first device."""
+
+    def within(f: Callable) -> Callable:
+        def call(*args: Any) -> Any:
+            with jax.enable_x64(False), jax.default_device(jax.devices()[0]):
+                return jax.tree.map(np.asarray, f(*single_precision(args)))
+
+        return call
+
+    push, pull = _derivatives(*single_precision((m, d)))
+    return within(push), within(pull)
 
 
 def _difference(run: Callable, m: Model, d: Data, zero: dict, name: str, v: np.ndarray, width: float) -> np.ndarray:
@@ -126,7 +157,7 @@ def _difference(run: Callable, m: Model, d: Data, zero: dict, name: str, v: np.n
     return (up - down) / (2 * width)
 
 
-def judged(found: list[tuple], weight: np.ndarray) -> list[Row]:
+def judged(found: list[tuple], weight: np.ndarray, bound: float = GOOD) -> list[Row]:
     """Rows of the leaves whose derivative or difference is larger than rounding error."""
     largest = max((np.abs(ahead).max(initial=0) for _, _, ahead, *_ in found), default=0.0)
     rows = []
@@ -138,7 +169,7 @@ def judged(found: list[tuple], weight: np.ndarray) -> list[Row]:
         forward = np.abs(ahead - slope).max() / size
         reverse = abs(back - weight @ slope) / np.abs(weight * np.maximum(np.abs(slope), np.abs(ahead))).max()
         kink = np.abs(fine - wide).max() > KINK * size
-        rows.append(Row(name, entries, float(size), float(forward), float(reverse), bool(kink)))
+        rows.append(Row(name, entries, float(size), float(forward), float(reverse), bool(kink), bound))
     return rows
 
 

@@ -98,6 +98,15 @@ def is_read(jaxpr: Any) -> list[bool]:
     return [v in read for v in jaxpr.invars]
 
 
+def depends(jaxpr: Any, on: Sequence[bool]) -> list[bool]:
+    """Return whether each result depends on the arguments that `on` marks."""
+    touched = {v for v, o in zip(jaxpr.invars, on, strict=True) if o}
+    for eqn in jaxpr.eqns:
+        if any(not hasattr(v, "val") and v in touched for v in eqn.invars):
+            touched |= set(eqn.outvars)
+    return [not hasattr(v, "val") and v in touched for v in jaxpr.outvars]
+
+
 def of_used(closed: Any, used: Sequence[int]) -> Any:
     """Return a closed jaxpr as a function of the arguments `used`, the only ones that it reads."""
 

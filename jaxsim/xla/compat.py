@@ -31,8 +31,8 @@ except ImportError:
     dce_rules: dict[Any, Any] = {}  # unused results are computed
 
     def dce_jaxpr(jaxpr: Any, *_: Any, **__: Any) -> Any:
-        """Return an unused placeholder, since no rule calls it."""
-        raise NotImplementedError
+        """Return the jaxpr as it is, which reads all its arguments."""
+        return jaxpr, [True] * len(jaxpr.invars)
 
 
 try:

@@ -118,10 +118,11 @@ print(json.dumps(step.trace(m, d).lower(lowering_platforms=("tpu",)).compile().a
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="compiles for a TPU: needs libtpu")
-def test_products_of_a_tpus_step_are_in_full_precision():
+@pytest.mark.parametrize("name", sorted(path.stem for path in MODELS.glob("*.xml")))
+def test_products_of_a_tpus_step_are_in_full_precision(name):
     settings = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4"}
     settings |= {"TPU_WORKER_HOSTNAMES": "localhost", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "JAX_ENABLE_X64": "0"}
-    command = [sys.executable, "-W", "ignore", "-c", OFFLINE, str(MODELS / "hopper.xml")]
+    command = [sys.executable, "-W", "ignore", "-c", OFFLINE, str(MODELS / f"{name}.xml")]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", env=os.environ | settings)
     assert done.returncode == 0, done.stderr[-2000:]
     lines = json.loads(done.stdout.splitlines()[-1]).splitlines()

@@ -75,12 +75,47 @@ def test_lanes_compute_all_rows_where_it_is_not_known_which_are_in_use(monkeypat
     np.testing.assert_allclose(found, np.cumsum(used, 2).sum((1, 2, 3)), rtol=1e-12)
 
 
-def test_derivatives_are_those_of_all_rows():
-    _, x, jacobian = (y[0] for y in worlds())
-    present = np.array([True, False, True, True, False])
-    total = lambda x: function(present, x, jacobian)[1][1]  # noqa: E731
-    used = jacobian[present].reshape(-1, 7)
-    np.testing.assert_allclose(jax.grad(total)(x), 2 * used.T @ used @ x, rtol=1e-12)
+def loss(present, x, jacobian):
+    """Number of a world that depends on results of rows and on both kinds of sums, not linearly."""
+    force, (total, square, matrix) = function(present, x, jacobian)
+    used = jnp.where(present[:, None], jnp.sin(force), 0)
+    return jnp.sum(used) + total @ matrix @ total + square**2
+
+
+@pytest.mark.parametrize(
+    "form", ["plain", pytest.param("wide", marks=needs_compiler), pytest.param("host", marks=needs_compiler)]
+)
+@pytest.mark.parametrize("mode", [jax.grad, jax.jacfwd], ids=["reverse", "forward"])
+def test_derivatives_by_what_rows_share_and_by_rows(form, mode):
+    def by_sums(present, x, jacobian):
+        used = jnp.where(present[:, None, None], jacobian, 0)
+        force = jnp.einsum("cdi,i->cd", used, x)
+        total, matrix = jnp.einsum("cdi,cd->i", used, force), jnp.einsum("cdi,cdj->ij", used, used)
+        return jnp.sum(jnp.sin(force)) + total @ matrix @ total + jnp.sum(force * force) ** 2
+
+    given = worlds()
+    found = jax.jit(jax.vmap(mode(stage(loss, form), (1, 2))))(*given)
+    want = jax.vmap(jax.grad(by_sums, (1, 2)))(*given)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, want)
+
+
+@needs_compiler
+def test_lanes_differentiate_rows_in_use_only(monkeypatch):
+    threads.use(monkeypatch)
+    present, x, jacobian = worlds()
+    last = np.max(np.where(present, np.arange(NROW), -1), axis=1)
+    absent = (np.arange(NROW) > last[:, None])[:, :, None, None]
+    run = jax.jit(jax.vmap(jax.grad(stage(loss, "host"), (1, 2))))
+    found, want = run(present, x, np.where(absent, np.nan, jacobian)), run(present, x, np.where(absent, 0, jacobian))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), found, want)
+    assert all(np.isfinite(x).all() for x in found)
+
+
+def test_second_derivatives_of_functions_of_rows():
+    present, x, jacobian = (y[0] for y in worlds())
+    total = lambda x: loss(jnp.asarray(present), x, jacobian)  # noqa: E731
+    by_differences = [(jax.grad(total)(x + h) - jax.grad(total)(x - h)) / 2e-5 for h in 1e-5 * np.eye(7)]
+    np.testing.assert_allclose(jax.hessian(total)(x), by_differences, rtol=1e-6, atol=1e-4)
 
 
 @pytest.mark.parametrize(("mask", "count"), [([0, 0, 0], 0), ([1, 0, 0], 1), ([0, 1, 0], 2), ([1, 1, 1], 3)])

@@ -12,6 +12,7 @@ from jaxsim.native import segments as cutting
 from jaxsim.native.jaxpr import GPU, VECTORS, Var, flatten, trace
 from jaxsim.native.segments import segments
 from jaxsim.native.stage import stage
+from jaxsim.native.tile_source import tile_source
 
 
 def chain(x):
@@ -60,3 +61,33 @@ def test_pieces_compute_the_function(monkeypatch):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)))
     for got, want in zip(jax.vmap(stage(chain, "host"))(x), jax.vmap(chain)(x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_constants_are_folded_within_branches():
+    places = np.arange(-2, 3)
+
+    def function(x):
+        return jax.lax.cond(x[0] > 0, lambda: x[jnp.where(places < 0, places + 5, places)], lambda: x)
+
+    flat = flatten(trace(function, [jnp.zeros(5)]), GPU)
+    (cond,) = [op for op in flat.operations if op.name == "cond"]
+    assert all(isinstance(v, Var) for v in cond.inputs)
+    inner = [[op.name for op in flatten(branch, GPU).operations] for branch in cond.params["branches"]]
+    assert inner == [[], ["gather"]]
+
+
+def test_loops_of_lanes_over_the_same_entries_are_one():
+    def function(x, y):
+        return jnp.sin(x) + 1, jnp.cos(y) * 2, x[::-1] - y
+
+    flat = flatten(trace(function, [jnp.zeros(7), jnp.zeros(7)]), GPU)
+    assert tile_source(flat, [True, True], 4).text.count("ALL(i, 7) {") == 1
+
+
+def test_loops_that_wait_for_each_other_stay_apart():
+    def function(x):
+        y = jnp.sin(x)
+        return y, y[::-1] + 1
+
+    flat = flatten(trace(function, [jnp.zeros(7)]), GPU)
+    assert tile_source(flat, [True], 4).text.count("ALL(i, 7) {") == 2

@@ -60,3 +60,12 @@ def test_single_precision_is_refused(float32):
     m = jaxsim.load_model(PENDULUM)
     with pytest.raises(ValueError, match="double precision"):
         gradcheck.check(m, jaxsim.make_data(m))
+
+
+def test_derivatives_in_single_precision_are_checked_against_double(monkeypatch):
+    m = jaxsim.load_model(PENDULUM)
+    kinds, outcome = set(), gradcheck.outcome
+    monkeypatch.setattr(gradcheck, "outcome", lambda m, d, x: kinds.add(str(d.qpos.dtype)) or outcome(m, d, x))
+    rows = gradcheck.check(m, jaxsim.make_data(m).replace(qvel=np.ones(1)), single=True)
+    assert kinds == {"float32", "float64"} and all(row.right for row in rows)
+    assert 1e-10 < max(row.forward for row in rows) < 1e-4

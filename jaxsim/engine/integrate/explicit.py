@@ -58,6 +58,7 @@ def euler(m: Model, d: Data) -> Data:
     damping, poly = dof_damping(m)
     derivative = m.opt.timestep * poly_force_derivative(damping, poly, abs(d.qvel))
 
+    @partial(jax.checkpoint, prevent_cse=False)  # else a derivative's condition returns all arrays that it needs
     def implicit_qacc() -> Array:
         matrix = d.M + take_or_zero(derivative, tables.diagonal(m))
         return solve_positive(m, matrix, d.qfrc_smooth + d.qfrc_constraint, inertia_parts(m, d, derivative))
