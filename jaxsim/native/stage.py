@@ -5,6 +5,7 @@ On a CPU a batch becomes one program of vectors of worlds. Otherwise the stage i
 are stages too. A stage is a JAX primitive, so that only the program of the target platform is generated.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -21,13 +22,16 @@ from jaxsim.native import vectors
 from jaxsim.native.compute import is_known
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, size_of
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds, nested
 from jaxsim.native.segments import segments
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
-FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
+FEWEST_WORLDS = 4  # of a batch that is computed in vectors: the worlds of one vector, in double precision
+# Of a derivative: in smaller ones each direction is a world. Arms of 2 and 5 joints (9,000 and 19,000) take 0.36 and
+# 0.55 of the time so, the humanoid (309,000) 1.6: docs/decisions/step_in_vectors.md
+MOST_REPEATED = 50_000
 # computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
 
@@ -69,9 +73,22 @@ class _Traced:
         return self.flats[platform]
 
     @cached_property
+    def numbers(self) -> int:
+        """Count the entries of all results of operations, with loops counted once."""
+        operations = self.flat(VECTORS).operations
+        inner = sum(_entries(j) for op in operations for j in nested(op.params))
+        return inner + sum(math.prod(v.shape) for op in operations for v in op.outputs)
+
+    @cached_property
     def unknown(self) -> str | None:
         """Name of an operation that the generator does not support for vectors of worlds, or None."""
         return next((op.name for op in self.flat(VECTORS).operations if not is_known(op, VECTORS)), None)
+
+
+def _entries(jaxpr: Any) -> int:
+    """Count the entries of all results in a jaxpr."""
+    own = sum(math.prod(v.aval.shape) for eqn in jaxpr.eqns for v in eqn.outvars)
+    return own + sum(_entries(j) for eqn in jaxpr.eqns for j in nested(eqn.params))
 
 
 def stage(
@@ -315,9 +332,12 @@ def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
 
 
 def _batch(operands: tuple, dims: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
-    """Batching rule: a batch of worlds, or JAX operations if only tangents have the axis and share all else."""
+    """Batching rule: a batch of worlds. If only tangents have the axis, JAX operations share all else between them,
+    unless that is little: then each direction is a world.
+    """
     count = len(operands) - plan.tangents
-    if not plan.tangents or any(d is not None for d in dims[:count]):
+    shared = plan.tangents and all(d is None for d in dims[:count])
+    if not shared or (plan.form == "batches" and plan.traced.numbers <= MOST_REPEATED):
         return batched(STAGE.primitive, operands, dims, plan=plan, worlds=worlds)
     found = jax.vmap(partial(STAGE.by_jax, plan=plan, worlds=worlds), dims)(*operands)
     return found, [0] * len(found)

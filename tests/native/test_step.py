@@ -150,17 +150,21 @@ def test_derivatives_of_a_batch_are_programs_and_those_of_the_step(name, mode):
         np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
 
 
-def test_many_directions_of_a_batch_share_the_step():
-    """Operations of JAX compute a Jacobian: programs would compute the step again for each of its directions."""
+@pytest.mark.parametrize("most", [0, tile.MOST_REPEATED])
+def test_many_directions_of_a_batch_share_the_step_unless_it_is_small(monkeypatch, most):
+    """Operations of JAX compute a Jacobian of a large step; of a small one a program does, whose worlds are directions."""
+    monkeypatch.setattr(tile, "MOST_REPEATED", most)
     m = jaxsim.load_model(BALL)
     d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, 9))
 
     def jacobian(step):
         one = lambda v, d: step(m, d.replace(qvel=v)).qvel  # noqa: E731
-        return jax.jit(jax.vmap(jax.jacfwd(one)))(d.qvel, d)
+        return jax.jit(jax.vmap(jax.jacfwd(one))).lower(d.qvel, d)
 
-    want = jacobian(step_by_stages)
-    np.testing.assert_allclose(jacobian(jaxsim.step), want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
+    program = jacobian(jaxsim.step)
+    assert program.as_text().count("custom_call @jaxsim_") == (2 if most else 1)
+    got, want = (f.compile()(d.qvel, d) for f in (program, jacobian(step_by_stages)))
+    np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
 
 
 def solves(jaxpr):
