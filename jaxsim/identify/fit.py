@@ -299,7 +299,8 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     """Fit at the point found: intervals by the Cramer-Rao bound, and warnings."""
     free, labels, data = point.free, problem.labels, problem.data
     starts = len(first)  # the compiled programs are of so many points
-    linear = problem.linear(point.repeated(starts))[0]
+    linears, jac = problem.linearised(point.repeated(starts))
+    linear = linears[0]
     marginal = linear.marginal()[:, :-1]
     known = problem.known
     y = np.concatenate([y[0] for _, y, _ in problem.simulated(point.repeated(starts * len(TRIALS)))])
@@ -315,7 +316,7 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     values = np.asarray(problem.values(jnp.asarray(free)))
     to_values = np.where(logs, values, 1.0)
     sizes = np.where(logs, 1.0, np.abs(free))
-    residuals, jac = problem.sample(point, starts)
+    residuals = problem.sample(point, starts)
     residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, : data.ctrl.shape[1]]
     sentences += (*coloured(residual, y, data.names, sensor_sizes(problem.m, data.names)),)
     sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
@@ -330,7 +331,9 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     std = np.where(found.identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
     interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
     best = history[int(np.nanargmin(history[:, -1]))]
-    settled = len(best) < 2 or bool(best[-2] - best[-1] <= SETTLED * best[-1] or best[-1] <= PERFECT**2 * _variation(problem))
+    settled = len(best) < 2 or bool(
+        best[-2] - best[-1] <= SETTLED * best[-1] or best[-1] <= PERFECT**2 * _variation(problem)
+    )
     steps = data.ctrl.shape[1]
     qpos, qvel = (np.asarray(x) for x in problem.started(point.shift))
     validation = None if held_out is None else validate(problem, free, held_out)

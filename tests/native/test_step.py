@@ -152,7 +152,7 @@ def test_derivatives_of_a_batch_are_programs_and_those_of_the_step(name, mode):
 
 @pytest.mark.parametrize("most", [0, tile.MOST_REPEATED])
 def test_many_directions_of_a_batch_share_the_step_unless_it_is_small(monkeypatch, most):
-    """Operations of JAX compute a Jacobian of a large step; of a small one a program does, whose worlds are directions."""
+    """A large Jacobian is made by operations of JAX, a small one by a program whose worlds are directions."""
     monkeypatch.setattr(tile, "MOST_REPEATED", most)
     m = jaxsim.load_model(BALL)
     d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, 9))
