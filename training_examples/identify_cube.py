@@ -196,7 +196,7 @@ def picture(path: Path, models, tosses) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=Path("cube_tosses.npz"), help="the tosses, .npz")
-    parser.add_argument("--seconds", type=float, default=100, help="processor time of the search")
+    parser.add_argument("--seconds", type=float, default=60, help="processor time of the search")
 
 
 def main():
