@@ -31,7 +31,7 @@ FACES = np.concatenate([np.eye(3), -np.eye(3)])
 POINTS = np.concatenate([CORNERS, FACES])
 PARTS = 3  # of the fitted tosses, one a generation of the search
 INERTIA = MASS * WIDTH**2 / 6
-HALF, ROUND = 0.0518, 0.005
+HALF, ROUND, ROLLING = 0.0518, 0.005, 0.001
 SIGMA = {"pos": 0.002, "quat": 0.01}
 NOISE = identify.Initial(qvel=np.repeat((0.003, 0.05), 3))  # of first states in the search, a quarter of the measured
 
@@ -43,8 +43,9 @@ def model(corners: bool = True) -> str:
         shape = f'type="sphere" size="{ROUND}" solref=".007 .8" solimp=".2 .8 .003" priority="1"'
         geom = f'<inertial pos="1e-6 0 0" mass="{MASS}" fullinertia="{INERTIA} {INERTIA} {INERTIA} 0 0 0"/>'
         for i, place in enumerate(POINTS * (HALF - ROUND)):
-            name, friction = (f"corner{i}", 0.18) if i < 8 else (f"face{i - 8}", 0.28)
-            geom += f'<geom name="{name}" {shape} friction="{friction}" pos="{" ".join(map(str, place))}"/>'
+            name, contact = (f"corner{i}", f'condim="6" friction=".18 .005 {ROLLING}"') if i < 8 else (
+                f"face{i - 8}", 'friction=".28"')  # fmt: skip
+            geom += f'<geom name="{name}" {shape} {contact} pos="{" ".join(map(str, place))}"/>'
     option = f'timestep="{1 / RATE / SUBSTEPS:.10f}"' + (' cone="elliptic" impratio=".3"' if corners else "")
     return (
         f'<mujoco><option {option}/><worldbody><geom name="table" type="plane" size="5 5 .1"/>'
@@ -55,7 +56,7 @@ def model(corners: bool = True) -> str:
 
 
 def parameters(m) -> list:
-    """Eighteen numbers: contact, friction, gravity, mass centre, inertia, half sizes and radius; the faces' last."""
+    """Nineteen numbers: contact, friction, gravity, mass centre, inertia, half sizes and radius; the faces' last."""
     spheres = np.array([m.name2id("geom", f"corner{i}") for i in range(8)] + [m.name2id("geom", f"face{i}") for i in
                        range(6)])  # fmt: skip
     corners, faces = spheres[:8], spheres[8:]
@@ -84,6 +85,7 @@ def parameters(m) -> list:
     shortest = 2.02 / RATE / SUBSTEPS  # MuJoCo holds the time constant above two steps
     return [
         number("friction", 0.18, column("geom_friction", 0, corners), 0.02, 2.0),
+        number("rolling", ROLLING, column("geom_friction", 2, corners), 1e-5, 0.02),
         number("timeconst", 0.007, column("geom_solref", 0), shortest, 0.1),
         number("dampratio", 0.8, column("geom_solref", 1), 0.05, 5.0),
         number("dmin", 0.2, column("geom_solimp", 0), 0.01, 0.99),
@@ -194,7 +196,7 @@ def picture(path: Path, models, tosses) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=Path("cube_tosses.npz"), help="the tosses, .npz")
-    parser.add_argument("--seconds", type=float, default=100, help="processor time of the search")
+    parser.add_argument("--seconds", type=float, default=60, help="processor time of the search")
 
 
 def main():

@@ -28,8 +28,10 @@ from jaxsim.optim.shooting import shoot
 
 HORIZONS = (60, 200, 600, 2000)  # steps of the first fits to a long record
 LARGEST_PART = 0.7  # of the record that a first fit may have
+NEAR = 1e-2  # relative improvement that ends a preliminary fit
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
 PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
+EXACT = 1e-9  # likewise, residuals at which iterations end
 FIRST_SCALE = 5.0  # of a robust loss, after squares and before its own: at a bad start all residuals are outliers
 ROUNDS = 8  # of estimates of the noise and fits with it
 AGREE = 1e-3  # relative change of the noise at which its estimate ends
@@ -157,14 +159,15 @@ def identify(
     run = levenberg if method == "lm" else partial(_adam, learning_rate=learning_rate)
     point = problem.start(first)
     for h in horizons if resume is None or not Path(resume).exists() else ():
-        point, _ = run(problem.until(h), point, iterations, progress)
+        point, _ = _preliminary(run, problem.until(h), point, iterations, progress)
     if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
         for first_loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
             problem.loss = first_loss
-            point, _ = run(problem, point, max(1, iterations // 3), progress)
+            point, _ = _preliminary(run, problem, point, max(1, iterations // 3), progress)
         problem.loss = robust
-    if resume is not None:
-        run = partial(levenberg, resume=Path(resume))
+    if method == "lm":
+        exact = EXACT**2 * _variation(problem)
+        run = partial(levenberg, resume=None if resume is None else Path(resume), enough=exact)
     point, history = run(problem, point, iterations, progress)
     for _ in range(ROUNDS if noise == "estimated" else 0):
         before = problem.data.sigma
@@ -184,10 +187,28 @@ def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
     return jnp.clip(problem.first + spread * size * noise, problem.low, problem.high)
 
 
-def levenberg(
-    problem: Problem, first: Point, iterations: int, progress: bool, resume: Path | None = None
+def _preliminary(
+    run: Callable, problem: Problem, point: Point, iterations: int, progress: bool
 ) -> tuple[Point, np.ndarray]:
-    """Points (starts, .) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations."""
+    """Points and costs of a fit that only has to come near: to part of a record, or with another loss."""
+    options = {"enough": 0.5 * problem.known.sum(), "settled": NEAR} if run is levenberg else {}
+    return run(problem, point, iterations, progress, **options)
+
+
+def levenberg(
+    problem: Problem,
+    first: Point,
+    iterations: int,
+    progress: bool,
+    resume: Path | None = None,
+    *,
+    enough: float = 0.0,
+    settled: float = 0.0,
+) -> tuple[Point, np.ndarray]:
+    """Points (starts, .) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations.
+
+    Iterations end when every start has a cost of at most `enough`, or decreased by at most the share `settled`.
+    """
     point, damping, history = first, np.full(len(first.free), 1e-2), []
     if resume is not None and resume.exists():
         point, damping, history = _load(resume, first)
@@ -218,6 +239,9 @@ def levenberg(
                 _save(resume, point, damping, history)
             stalled = history[-2] - history[-1] <= 1e-10 * history[-1]
             if np.all(stalled & ((damping > 1e3) | (expected <= 1e-10 * history[-1]))):
+                break
+            slow = better & (history[-2] - history[-1] <= settled * history[-1])
+            if np.all(slow | (history[-1] <= enough)):
                 break
     return point, np.stack(history, 1)
 
@@ -275,7 +299,8 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     """Fit at the point found: intervals by the Cramer-Rao bound, and warnings."""
     free, labels, data = point.free, problem.labels, problem.data
     starts = len(first)  # the compiled programs are of so many points
-    linear = problem.linear(point.repeated(starts))[0]
+    linears, jac = problem.linearised(point.repeated(starts))
+    linear = linears[0]
     marginal = linear.marginal()[:, :-1]
     known = problem.known
     y = np.concatenate([y[0] for _, y, _ in problem.simulated(point.repeated(starts * len(TRIALS)))])
@@ -291,7 +316,7 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     values = np.asarray(problem.values(jnp.asarray(free)))
     to_values = np.where(logs, values, 1.0)
     sizes = np.where(logs, 1.0, np.abs(free))
-    residuals, jac = problem.sample(point, starts)
+    residuals = problem.sample(point, starts)
     residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, : data.ctrl.shape[1]]
     sentences += (*coloured(residual, y, data.names, sensor_sizes(problem.m, data.names)),)
     sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
@@ -306,7 +331,9 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     std = np.where(found.identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
     interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
     best = history[int(np.nanargmin(history[:, -1]))]
-    settled = len(best) < 2 or bool(best[-2] - best[-1] <= SETTLED * best[-1] or _is_perfect(problem, best[-1]))
+    settled = len(best) < 2 or bool(
+        best[-2] - best[-1] <= SETTLED * best[-1] or best[-1] <= PERFECT**2 * _variation(problem)
+    )
     steps = data.ctrl.shape[1]
     qpos, qvel = (np.asarray(x) for x in problem.started(point.shift))
     validation = None if held_out is None else validate(problem, free, held_out)
@@ -317,8 +344,7 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     )  # fmt: skip
 
 
-def _is_perfect(problem: Problem, cost: float) -> bool:
-    """Whether residuals are nothing against the variation of the measurements, so that iterations improve rounding."""
+def _variation(problem: Problem) -> float:
+    """Cost of the mean of each sensor as its prediction."""
     measured = problem.data.measured / problem.data.sigma
-    varied = measured - np.nanmean(measured, axis=(0, 1))
-    return bool(2 * cost <= PERFECT**2 * np.nansum(varied**2))
+    return 0.5 * float(np.nansum((measured - np.nanmean(measured, axis=(0, 1))) ** 2))

@@ -256,15 +256,21 @@ class Problem:
 
     def linear(self, point: Point) -> list[Linear]:
         """Residuals and their derivatives at each point, compressed by orthogonal factorisations."""
-        q = self.shifts
+        return self.linearised(point)[0]
+
+    def linearised(self, point: Point) -> tuple[list[Linear], np.ndarray]:
+        """Results of `linear`, and the Jacobian (n, p) of the first point's residuals in the first chunk."""
+        q, jacobian = self.shifts, None
         priors = self._prior_rows(point.free)
         parts: list[list[Linear]] = [[] for _ in point.free]
         for place, chunk, shift in self._chunks(point):
             rows, edges = self._rows(point, place, chunk, shift)
+            jacobian = rows[0, ..., q:-1].reshape(-1, len(self.first)) if jacobian is None else jacobian
             for i, out in enumerate(parts):
                 edge = None if edges is None else edges[i]
                 out.append(compressed(rows[i], edge, np.asarray(point.shift[i, place], float), q))
-        return [Linear.joined(out, priors[i]) for i, out in enumerate(parts)]
+        assert jacobian is not None
+        return [Linear.joined(out, priors[i]) for i, out in enumerate(parts)], jacobian
 
     def _rows(self, point: Point, place: slice, chunk: Chunk, shift: Array) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows of windows (s, c, w, n, q + p + 1) and of gaps (s, c, w - 1, 2 nv, 2 q + p + 1): see `Linear`."""
@@ -285,8 +291,8 @@ class Problem:
         by, after = (x[:, :, :size].transpose(0, 2, 3, 4, 1) for x in (opened, later))
         return rows, np.concatenate([by[..., p:], after, by[..., :p], gap[:, :size, ..., None]], -1)
 
-    def sample(self, point: Point, starts: int) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
-        """Residuals (s, n) of the first chunk as a function of coordinates (s, p), and their Jacobian (n, p).
+    def sample(self, point: Point, starts: int) -> Callable[[np.ndarray], np.ndarray]:
+        """Residuals (s, n) of the first chunk as a function of coordinates (s, p).
 
         `point` is one point, and `starts` the number of those that were fitted, whose programs are used.
         """
@@ -302,9 +308,7 @@ class Problem:
                 found.append(r.reshape(batch, -1))
             return np.concatenate(found)[: len(points)]
 
-        same = point.repeated(starts)
-        rows = self._rows(same, *next(self._chunks(same)))[0][0]
-        return residuals, rows[..., self.shifts : -1].reshape(-1, len(self.first))
+        return residuals
 
     def _prior_rows(self, free: np.ndarray) -> np.ndarray:
         """Rows (s, n, p + 1) of the priors: their derivatives, and their values last."""

@@ -108,8 +108,11 @@ def test_a_step_that_fails_is_followed_by_shorter_ones():
 
     costs = lambda point: np.array([0.5 * np.sum(residual(x) ** 2) for x in point.free])  # noqa: E731
     problem = SimpleNamespace(linear=linear, costs=costs, low=np.array([-np.inf]), high=np.array([np.inf]))
-    point, _ = levenberg(problem, Point(np.array([[2.0]]), np.zeros((1, 1, 1, 0))), 40, False)
+    first = Point(np.array([[2.0]]), np.zeros((1, 1, 1, 0)))
+    point, history = levenberg(problem, first, 40, False)
     np.testing.assert_allclose(point.free, 0.5, atol=0.01)
+    near = levenberg(problem, first, 40, False, enough=1.0)[1]
+    assert near[0, -1] <= 1.0 < near[0, -2] and near.shape[1] < history.shape[1]
 
 
 @pytest.mark.slow
