@@ -73,7 +73,7 @@ class RowGroup(NamedTuple):
     solref: Array
     solimp: Array
     diag: Array
-    frictional: np.ndarray
+    frictional: Array
 
 
 def constraint_rows(m: Model, d: Data, general: GeneralRows | None, layout: Layout) -> ConstraintRows:
