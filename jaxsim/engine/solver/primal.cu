@@ -35,23 +35,9 @@ typedef struct {
 #define ROW(p, k) (p)->D + (k), (p)->lo + (k), (p)->hi + (k)
 #define CONTACT_ROWS(p, c, k) ROW(p, k), (p)->friction + (c) * 5, (p)->mu + (c)
 
-FUNCTION T row_force(const Problem* p, int k, T r) {
-  T f;
-  force_of_row(ROW(p, k), &r, &f);
-  return f;
-}
-
-FUNCTION T row_weight(const Problem* p, int k, T r) {
-  T w;
-  weight_of_row(ROW(p, k), &r, &w);
-  return w;
-}
-
-FUNCTION T row_cost(const Problem* p, int k, T r) {
-  T cost;
-  cost_of_row(ROW(p, k), &r, &cost);
-  return cost;
-}
+FUNCTION T row_force(const Problem* p, int k, T r) { T f; force_of_row(ROW(p, k), &r, &f); return f; }
+FUNCTION T row_weight(const Problem* p, int k, T r) { T w; weight_of_row(ROW(p, k), &r, &w); return w; }
+FUNCTION T row_cost(const Problem* p, int k, T r) { T cost; cost_of_row(ROW(p, k), &r, &cost); return cost; }
 
 /* how many slots from the first one on are scalar rows in use */
 FUNCTION int scalars(const Problem* p) { return ELLIPTIC ? CONTACT : CONTACT + p->used * NF; }
