@@ -18,15 +18,16 @@ import numpy as np
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.layout import Layout
 from jaxsim.core.types import Backend
-from jaxsim.engine.solver import primal, used_dense
+from jaxsim.engine.solver import primal, problem, used_dense
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
 from jaxsim.native import world_program
+from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.function import CPU, NativeFunction, of_world
-from jaxsim.native.jaxpr import GPU
+from jaxsim.native.jaxpr import GPU, trace
 from jaxsim.native.source_text import definitions, text
 from jaxsim.native.world_program import ProgramSource, WorldProgram, scalar_source
 
@@ -194,6 +195,46 @@ def memory_of_world(layout: Layout, dtype: Any) -> int:
     return sum(map(up, parts)) + up(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
 
 
+# Functions of a row, or of the rows of a contact, that the kernel of a GPU calls: those of `problem`.
+OF_ROW = {
+    "force_of_row": problem.scalar_force,
+    "weight_of_row": problem.scalar_weight,
+    "cost_of_row": problem.scalar_costs,
+}
+OF_CONTACT = {
+    "force_of_contact": problem.contact_force,
+    "cost_of_contact": problem.contact_costs,
+    "curvature_of_contact": problem.blocks_of_contacts,
+}
+# The names of `lane.h` and of the generator that `lanes.cu` defines for itself.
+OF_ONE_LANE = ("LANES", "ALL", "EACH", "WARP", "WARPS", "sync", "FUNCTION", "TABLE")
+INLINED = """#ifdef __CUDACC_RTC__
+#undef FUNCTION
+#define FUNCTION static __device__ __forceinline__
+#endif
+"""
+
+
+@functools.cache
+def rows_source(layout: Layout, dtype: Any) -> str:
+    """Return source of functions of a row (D, lo, hi, r) or a contact (D, lo, hi, friction, mu, r), one lane each."""
+    one, rows = jax.ShapeDtypeStruct((), dtype), jax.ShapeDtypeStruct((1, max(layout.nfacet, 1)), dtype)
+    of_contact = (rows, rows, rows, jax.ShapeDtypeStruct((1, 5), dtype), jax.ShapeDtypeStruct((1,), dtype), rows)
+
+    def row(function: Callable[..., Array]) -> Callable[..., Array]:
+        return lambda d, lo, hi, r: function(problem.FixedRows(d, lo, hi), r)
+
+    def contact(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda d, lo, hi, friction, mu, *r: function(
+            layout, problem.ContactRows(jnp.zeros_like(d), d, lo, hi, friction, mu), *r
+        )
+
+    found = [c_function(name, trace(row(f), (one,) * 4)) for name, f in OF_ROW.items()]
+    found += [c_function(name, trace(contact(f), of_contact)) for name, f in OF_CONTACT.items()]
+    found.append(c_function("along_contact", trace(contact(problem.contact_along), (*of_contact, rows))))
+    return "".join([ONE_LANE, INLINED, *found, *(f"#undef {name}\n" for name in OF_ONE_LANE)])
+
+
 def solver_source(
     plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, spilled: bool
 ) -> str:
@@ -205,7 +246,7 @@ def solver_source(
     table = np.full(max(1, layout.nv), -1)
     table[layout.limit_dof] = np.arange(layout.nlimit)
     limits = f"TABLE int LIMIT_OF_DOF[{len(table)}] = {{{', '.join(map(str, table))}}};\n"
-    body = text(HERE, "rows.cu") + text(HERE, "primal.cu")
+    body = text(HERE, "primal.cu")
     parameters = [f"const T* {n}" for n in plan.names] + ["T* out_acc", "int* out_niter"]
     parameters += ["T* out_r", "T* out_free", "T* out_force", "T* spill"]
     sizes = _sizes(layout)
@@ -229,7 +270,8 @@ FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
 """
     entry = kernels.entry_source("solve_worlds", parameters, count, shape, None if spilled else "AT_END")
     known = definitions(_constants(layout, plan.limits))
-    return kernels.lanes_source(dtype, layout.nv, shape) + known + limits + body + visit + entry
+    before = rows_source(layout, dtype) + kernels.lanes_source(dtype, layout.nv, shape)
+    return before + known + limits + body + visit + entry
 
 
 def _sizes(layout: Layout) -> dict[str, int]:

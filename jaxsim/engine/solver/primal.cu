@@ -4,13 +4,15 @@
    `j` of the Hessian, which it holds in registers, and entry `j` of every vector over dofs; rows of constraints are
    dealt out among the lanes. The source is CUDA and C99 alike: with LANES 1 it runs on any machine.
 
-   It follows lanes.cu and rows.cu. What is generated before this text: NV dofs, NG general rows, NL limited dofs, NC
-   contacts, CG, ITERATIONS, LS_ITERATIONS, LS_RELATIVE, and LIMIT_OF_DOF. */
+   It follows lanes.cu. What is generated before this text: NV dofs, NG general rows, NL limited dofs, NC contacts, DIM
+   rows of a contact in its frame, NF facets, ELLIPTIC, CG, ITERATIONS, LS_ITERATIONS, LS_RELATIVE, LIMIT_OF_DOF, and the
+   functions of a row or a contact (`kernel.rows_source`). */
 
 #define FRICTION NG
 #define LIMIT (NG + NV)
 #define CONTACT (NG + NV + 2 * NL)
 #define NSLOT (CONTACT + NC * NF)
+#define BLOCK (DIM * DIM)
 #define PAD (DIM == 3 ? 4 : DIM == 5 ? 6 : DIM)
 #define BATCH (LANES < NC ? LANES : NC ? NC : 1) /* contacts whose curvature is known at a time */
 
@@ -29,16 +31,13 @@ typedef struct {
   int used; /* contacts up to the last one that is present */
 } Problem;
 
-/* mu and the coefficients of friction of a contact */
-FUNCTION void scale_of(const Problem* p, int c, T* scale) {
-  UNROLL for (int i = 0; i < DIM; ++i) scale[i] = i == 0 ? p->mu[c] : p->friction[c * 5 + i - 1];
-}
+/* the arguments of a function of row k, or of contact c, whose rows begin at slot k */
+#define ROW(p, k) (p)->D + (k), (p)->lo + (k), (p)->hi + (k)
+#define CONTACT_ROWS(p, c, k) ROW(p, k), (p)->friction + (c) * 5, (p)->mu + (c)
 
-FUNCTION T row_force(const Problem* p, int k, T r) { return scalar_force(p->D[k], p->lo[k], p->hi[k], r); }
-
-FUNCTION T row_weight(const Problem* p, int k, T r) { return scalar_weight(p->D[k], p->lo[k], p->hi[k], r); }
-
-FUNCTION T row_cost(const Problem* p, int k, T r) { return scalar_cost(p->D[k], p->lo[k], p->hi[k], r); }
+FUNCTION T row_force(const Problem* p, int k, T r) { T f; force_of_row(ROW(p, k), &r, &f); return f; }
+FUNCTION T row_weight(const Problem* p, int k, T r) { T w; weight_of_row(ROW(p, k), &r, &w); return w; }
+FUNCTION T row_cost(const Problem* p, int k, T r) { T cost; cost_of_row(ROW(p, k), &r, &cost); return cost; }
 
 /* how many slots from the first one on are scalar rows in use */
 FUNCTION int scalars(const Problem* p) { return ELLIPTIC ? CONTACT : CONTACT + p->used * NF; }
@@ -85,10 +84,8 @@ FUNCTION void constraint_force(int lane, const Problem* p, T* s, T* x) {
   T *f = s + AT_Z, *frame = s + AT_FRAME;
   ALL(k, scalars(p)) f[k] = row_force(p, k, r[k]);
   if (ELLIPTIC) ALL(c, p->used) {
-    T scale[DIM];
     int at = CONTACT + c * DIM;
-    scale_of(p, c, scale);
-    cone_force(p->D + at, scale, r + at, f + at);
+    force_of_contact(CONTACT_ROWS(p, c, at), r + at, f + at);
   }
   sync();
   ALL(k, p->used * DIM) {
@@ -169,10 +166,8 @@ FUNCTION void hessian(int lane, const Problem* p, T* s, bool rows, T h[][ROWS]) 
     int count = p->used - first < BATCH ? p->used - first : BATCH;
     sync();
     ALL(k, count) {
-      T scale[DIM];
       int at = CONTACT + (first + k) * NF;
-      scale_of(p, first + k, scale);
-      curvature(p->D + at, p->lo + at, p->hi + at, scale, r + at, blocks + k * BLOCK);
+      curvature_of_contact(CONTACT_ROWS(p, first + k, at), r + at, blocks + k * BLOCK);
     }
     sync();
     for (int k = 0; k < count; ++k)
@@ -192,17 +187,11 @@ FUNCTION void along(int lane, const Problem* p, T* s, T alpha, T* out) {
     out[2] += row_weight(p, k, here) * z[k] * z[k];
   }
   if (ELLIPTIC) ALL(c, p->used) {
-    T here[DIM], f[DIM], scale[DIM];
+    T here[DIM], found[3];
     int at = CONTACT + c * DIM;
-    scale_of(p, c, scale);
-    for (int i = 0; i < DIM; ++i) here[i] = r[at + i] + alpha * z[at + i];
-    cone_force(p->D + at, scale, here, f);
-    for (int i = 0; i < DIM; ++i) {
-      T push = f[i] * z[at + i];
-      out[0] += push;
-      out[1] += push < 0 ? -push : push;
-    }
-    out[2] += cone_along(p->D + at, scale, here, z + at);
+    UNROLL for (int i = 0; i < DIM; ++i) here[i] = r[at + i] + alpha * z[at + i];
+    along_contact(CONTACT_ROWS(p, c, at), here, z + at, found, found + 1, found + 2);
+    UNROLL for (int i = 0; i < 3; ++i) out[i] += found[i];
   }
   sums(lane, out, 3, s + AT_SUMS);
 }
@@ -247,11 +236,11 @@ FUNCTION void first_guess(int lane, const Problem* p, T* s, T* acc, T* momentum,
   cost[0] *= (T)0.5;
   ALL(k, scalars(p)) cost[1] += row_cost(p, k, z[k]), cost[2] += row_cost(p, k, r[k]);
   if (ELLIPTIC) ALL(c, p->used) {
-    T scale[DIM];
+    T of_warm, of_free;
     int at = CONTACT + c * DIM;
-    scale_of(p, c, scale);
-    cost[1] += cone_cost(p->D + at, scale, z + at);
-    cost[2] += cone_cost(p->D + at, scale, r + at);
+    cost_of_contact(CONTACT_ROWS(p, c, at), z + at, &of_warm);
+    cost_of_contact(CONTACT_ROWS(p, c, at), r + at, &of_free);
+    cost[1] += of_warm, cost[2] += of_free;
   }
   sums(lane, cost, 3, s + AT_SUMS);
   if (!(cost[0] + cost[1] < cost[2])) return;

@@ -25,6 +25,7 @@ needs_compiler = pytest.mark.skipif(
     native.c_compiler() is None, reason="runs the kernel's source on this machine: needs a C compiler (cc)"
 )
 
+pytestmark = pytest.mark.filterwarnings("error:.*by XLA instead")
 # the source of the kernel, and the form for one thread that a CPU takes by itself
 KINDS = ["kernel", "thread"]
 HEAD = '<mujoco><option cone="{}"/><worldbody>{}</worldbody>{}</mujoco>'
