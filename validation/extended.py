@@ -18,6 +18,7 @@ from jaxsim.engine.solver.kernel import SOLVE
 from jaxsim.engine.solver.sparse import SPARSE_SOLVE
 from jaxsim.native.matrices import MATRICES
 from jaxsim.native.pool import POOL
+from jaxsim.native.rows import of_all_rows
 from jaxsim.native.stage import STAGE
 from jaxsim.native.world_program import WORLD_PROGRAM
 from jaxsim.xla.compat import scan_lengths
@@ -407,6 +408,7 @@ RULES = {
     "cond": branch,
     "custom_linear_solve": solved,
     "platform_index": platform,
+    "over_rows": defined(of_all_rows),
     **{f.name: defined(f.by_jax) for f in (SOLVE, SPARSE_SOLVE, WORLD_PROGRAM, POOL, MATRICES, STAGE)},
     **{name: called("jaxpr") for name in ("jit", "pjit", "remat", "remat2", "checkpoint", "closed_call")},
     "custom_jvp_call": called("call_jaxpr"),

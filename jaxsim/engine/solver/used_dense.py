@@ -46,7 +46,7 @@ def _packed(jacobian: Array, count: Array, index: Array) -> Blocks:
         def find(v: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             n, column = state
             used = [entry_at(jacobian, block, d, v) != 0 for d in dims]
-            return n + jnp.stack(used).any(), with_entry(column, end + n, v)
+            return n + jnp.stack(used).any().astype(jnp.int32), with_entry(column, end + n, v)
 
         n, column = repeat(nv, find, (jnp.int32(0), column))
 

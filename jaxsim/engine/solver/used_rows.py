@@ -131,7 +131,7 @@ def _listed(present: Array) -> tuple[Array, Array]:
 
     def add(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         count, index = state
-        return count + entry_at(present, i), with_entry(index, count, i)
+        return count + entry_at(present, i).astype(jnp.int32), with_entry(index, count, i)
 
     start = jnp.int32(0), lax.empty(present.shape, jnp.int32)
     return repeat(len(present), add, start) if len(present) else start

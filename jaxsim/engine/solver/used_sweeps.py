@@ -77,7 +77,8 @@ def _going(s: SweepProblem, b: _Blocks, running: Array) -> _Blocks:
     def keep(i: Array, state: tuple) -> tuple:
         count, order = state
         k = entry_at(order, i)
-        return count + entry_at(running, entry_at(s.label, entry_at(b.slot, k))), with_entry(order, count, k)
+        going = entry_at(running, entry_at(s.label, entry_at(b.slot, k)))
+        return count + going.astype(jnp.int32), with_entry(order, count, k)
 
     count, order = repeat(b.count, keep, (jnp.int32(0), b.order))
     return b._replace(count=count, order=order)
