@@ -35,7 +35,7 @@ def from_mujoco_data(m: Model, mj_data: Any) -> Data:
         worlds = [_from_one(m, one) for one in mj_data]
         host = jax.tree.map(lambda *x: np.stack(x), *worlds)
     else:
-        host = _from_one(m, mj_data)
+        host = jax.tree.map(np.array, _from_one(m, mj_data))  # copies: JAX may share the memory of NumPy arrays
     return jax.device_put(host)
 
 

@@ -160,6 +160,17 @@ def test_of_a_mere_state_the_state_is_copied():
     assert np.isfinite(data.xpos).all() and data.ncon == 0
 
 
+def test_data_keep_their_values_while_mujoco_steps_on():
+    model = mujoco.MjModel.from_xml_path(str(MODELS / "humanoid.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    d = jaxsim.from_mujoco_data(jaxsim.from_mujoco(model), data)
+    before = jax.tree.map(np.array, d)
+    for _ in range(5):
+        mujoco.mj_step(model, data)
+    jax.tree.map(np.testing.assert_array_equal, d, before)
+
+
 def test_what_exceeds_a_capacity_is_counted():
     _, theirs, worlds = scene(*CASES[0])
     m = jaxsim.from_mujoco(theirs, max_contacts=2)
