@@ -304,7 +304,7 @@ def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -
     """Write a program for later processes, all at once; not where the backend cannot, or nothing can be written."""
     content = {"program": program, "out": out, "sources": sources}
     if isinstance(program, DirectCall):
-        used = {program.library}
+        used = {program.target}
     else:
         from jax.experimental.serialize_executable import serialize
 

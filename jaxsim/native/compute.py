@@ -32,7 +32,6 @@ SEQUENTIAL: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] =
 # Primitives that `flatten` removes.
 TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
 TRANSPARENT += ("reduce",)
-SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
 OWN_PRIMITIVES = ("over_rows", "symmetric_matrix", "any_of_vector", "by_value")  # tested by `test_rows`, `test_pool`
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
 

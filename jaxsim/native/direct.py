@@ -42,13 +42,13 @@ class Computed(NamedTuple):
 class DirectCall(NamedTuple):
     """A program that is one C function.
 
-    library: name of its library.
+    target: name of its library, as `compiler.target_of` returns it.
     operands: for each operand of the function an argument, or a table.
     operand_kinds: shapes and types of the operands; `result_kinds`: of the function's results.
     results: for each result of the program a result of the function, an argument, or a constant.
     """
 
-    library: str
+    target: str
     operands: tuple[Given | np.ndarray, ...]
     operand_kinds: tuple[tuple[tuple[int, ...], str], ...]
     result_kinds: tuple[tuple[tuple[int, ...], str], ...]
@@ -60,7 +60,7 @@ class DirectCall(NamedTuple):
 
         Raises TypeError for arguments of other shapes or types, and MemoryError.
         """
-        function = compiler.function_of(self.library, "direct")
+        function = compiler.function_of(self.target, "direct")
         function.argtypes = [ctypes.c_void_p] * (len(self.operands) + len(self.result_kinds))
         operands = [
             (x.index, _Operand(shape, dtype)) if isinstance(x, Given) else (-1, _pointer(x))

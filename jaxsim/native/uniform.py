@@ -7,7 +7,7 @@ import numpy as np
 from jaxsim.native.jaxpr import TPU, VECTORS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.compat import scan_lengths
 
-SYSTEMS = ("cholesky", "triangular_solve", "small_matrices")
+SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
 
 
 def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[bool]:
@@ -45,7 +45,7 @@ def uniform_results(
     if op.name == "by_value":
         own = uniform_outputs(flatten(op.params["jaxpr"], platform), operands, platform)
         return [operands[0] and known for known in own]
-    if op.name in SYSTEMS and platform == VECTORS:
+    if op.name in SYSTEMS_PRIMITIVES and platform == VECTORS:
         return [False] * len(op.outputs)  # `systems.h` writes vectors
     return [op.name == "any_of_vector" or all(operands)] * len(op.outputs)
 

@@ -68,18 +68,12 @@ def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[A
 def in_one_call(function: Callable[..., Any], label: str) -> Callable[..., Any]:
     """Return a function of one world (any PyTrees) that is one call of generated C on a CPU.
 
-    A result that is an argument stays that argument. Programs of vectors of worlds contain the function's operations.
-    `label` names it in messages.
+    Programs of vectors of worlds contain the function's operations. `label` names it in messages.
     """
 
     def run(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         closed, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
-        of_argument = dict(zip(closed.jaxpr.invars, leaves, strict=True))
-        outputs = closed.jaxpr.outvars
-        made = [hasattr(v, "val") or v not in of_argument for v in outputs]
-        kept = [v for v, m in zip(outputs, made, strict=True) if m]
-        closed = closed.replace(jaxpr=closed.jaxpr.replace(outvars=kept))
         read = [i for i, r in enumerate(is_read(closed.jaxpr)) if r]
         own, operands = of_used(closed, read), [leaves[i] for i in read]
 
@@ -88,9 +82,7 @@ def in_one_call(function: Callable[..., Any], label: str) -> Callable[..., Any]:
 
         results = tuple(jax.ShapeDtypeStruct(v.shape, v.dtype) for v in own.out_avals)
         program = WorldProgram(plain, scalar_source(plain, operands), results, label, inlined=True)
-        found = iter(run_program(program, *operands))
-        every = [next(found) if m else of_argument[v] for v, m in zip(outputs, made, strict=True)]
-        return jax.tree.unflatten(jax.tree.structure(shape), every)
+        return jax.tree.unflatten(jax.tree.structure(shape), run_program(program, *operands))
 
     return run
 

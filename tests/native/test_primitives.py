@@ -11,11 +11,12 @@ import pytest
 from jax import lax
 
 from jaxsim.native import compiler
-from jaxsim.native.compute import OWN_PRIMITIVES, SYSTEMS_PRIMITIVES, is_known
+from jaxsim.native.compute import OWN_PRIMITIVES, is_known
 from jaxsim.native.control import INNER
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.operations import EXPRESSIONS
 from jaxsim.native.stage import stage
+from jaxsim.native.uniform import SYSTEMS_PRIMITIVES
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
