@@ -232,7 +232,8 @@ def ahead(
 
     calls: list[DirectCall] = []
     record = calls.append if direct else None
-    jitted = jit(core_program(flat, progress.title, m.opt.backend, record) if one_world else flat)
+    fixed = len(jax.tree.leaves(args[0]))  # of the model
+    jitted = jit(core_program(flat, progress.title, m.opt.backend, record, fixed) if one_world else flat)
     with progress.during("tracing"):
         traced = jitted.trace(*shapes)
     with progress.during("lowering and C"):
@@ -304,7 +305,7 @@ def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -
     """Write a program for later processes, all at once; not where the backend cannot, or nothing can be written."""
     content = {"program": program, "out": out, "sources": sources}
     if isinstance(program, DirectCall):
-        used = {program.target}
+        used = {x.target for x in (program.function, program.prepare) if x}
     else:
         from jax.experimental.serialize_executable import serialize
 

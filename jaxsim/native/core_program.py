@@ -19,19 +19,19 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native.c_source import ONE_LANE, function_source
-from jaxsim.native.direct import Computed, DirectCall, Given, direct_source
+from jaxsim.native.direct import CFunction, Computed, DirectCall, Given, Prepared, direct_source
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
-from jaxsim.native.segments import Segment, segments
+from jaxsim.native.segments import Segment, segments, without_shared
 from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.xla.compat import eval_jaxpr
 
-# Entries of all results. Above this, the time that XLA takes to start kernels does not matter. Time of a step as C over
+# Entries of all results that depend on the state. Above this, the time that XLA takes to start kernels does not matter. Time of a step as C over
 # that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
 MOST_NUMBERS = 1_000_000
-MOST_OF_DIRECT = 200_000  # entries likewise: larger programs share searches among threads of XLA, and take far longer
+MOST_OF_DIRECT = 200_000
 MOST_CONSTANTS = 4096  # numbers of a table within a source
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
 
@@ -52,6 +52,7 @@ static void call(XLA_FFI_Error** failed, XLA_FFI_Error* (*other)(XLA_FFI_CallFra
 
 class _Plan(NamedTuple):
     closed: Any  # the jaxpr
+    fixed: tuple[bool, ...]
     label: str
     backend: int | None
     record: Callable[[DirectCall], None] | None  # gets the program at lowering, if it is one C function
@@ -62,11 +63,13 @@ def core_program(
     label: str = "a program",
     backend: int | None = None,
     record: Callable[[DirectCall], None] | None = None,
+    fixed: int = 0,
 ) -> Callable[..., Any]:
     """Return a function of one world (any PyTrees) that runs as programs of one core on a CPU, by JAX elsewhere.
 
     A result that is an argument stays that argument. Results differ from those of `function` by rounding only. `label`
-    names it in messages; `backend` is `opt.backend` of its model. If the whole program is one C function, `record` is
+    names it in messages; `backend` is `opt.backend` of its model. The first `fixed` arguments, as a model, are the same
+    in most calls: what depends on these alone is a program of its own. If the rest is one C function, `record` is
     called with it at lowering: a function of the leaves of the arguments, without JAX.
     """
 
@@ -80,7 +83,9 @@ def core_program(
         made = [v.aval.size > 0 and (hasattr(v, "val") or v not in of_argument) for v in outputs]
         own = closed.replace(jaxpr=closed.jaxpr.replace(outvars=[v for v, m in zip(outputs, made, strict=True) if m]))
         noted = None if record is None else partial(_record_all, record, outputs, closed.jaxpr.invars, made)
-        computed = iter(CORE_PROGRAM(_Plan(own, label, backend, noted), *leaves) if any(made) else ())
+        count = len(jax.tree.leaves(args[:fixed]))
+        plan = _Plan(own, tuple(i < count for i in range(len(leaves))), label, backend, noted)
+        computed = iter(CORE_PROGRAM(plan, *leaves) if any(made) else ())
         results = [
             next(computed) if m else of_argument[v] if v in of_argument else jnp.zeros(v.aval.shape, v.aval.dtype)
             for v, m in zip(outputs, made, strict=True)
@@ -93,45 +98,66 @@ def core_program(
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     if any(worlds):
         return None
-    flat = flatten(plan.closed, CORE)
-    numbers = sum(math.prod(v.shape) for op in flat.operations for v in op.outputs)
-    if numbers > MOST_NUMBERS:
+    made = _parts(flatten(plan.closed, CORE), plan.fixed)
+    if made.numbers > MOST_NUMBERS:
         return None
-    made = _parts(flat)
     found = [x[None] for x in _by_parts(made, operands)]
-    if plan.record is not None and numbers <= MOST_OF_DIRECT and (call := _direct(made)):
+    if plan.record is not None and (call := _direct(made)):
         plan.record(call)
     return found
 
 
+def on_core(flat: Flat, fixed: Sequence[bool], operands: Sequence[Array]) -> list[Array] | None:
+    """Return the results for one world, by programs of one core; None where XLA's kernels are faster.
+
+    `fixed` marks operands that are the same in most calls, as a model's numbers: what depends on these alone is
+    computed before the rest, so that XLA moves it out of loops. Raises CompilerMissing.
+    """
+    made = _parts(flat, fixed)
+    return None if made.numbers > MOST_NUMBERS else _by_parts(made, operands)
+
+
 class _Parts(NamedTuple):
-    """A function as parts in their order, each with its C source (None: JAX computes it)."""
+    """A function as parts in their order, of which the first `shared` depend on fixed inputs only."""
 
     flat: Flat
     tables: list[np.ndarray]  # the last inputs of the function
-    parts: list[tuple[Segment, str | None]]
+    parts: list[tuple[Segment, str | None]]  # each with its C source (None: JAX computes it)
+    shared: int
+    numbers: int  # entries of all results of the other parts
 
 
-def _parts(flat: Flat) -> _Parts:
+def _parts(flat: Flat, fixed: Sequence[bool] = ()) -> _Parts:
+    count = len(flat.inputs)
     flat, tables = _tables_apart(flat)
-    return _Parts(flat, tables, [(x, _source_of(x)) for x in segments(flat, [True] * len(flat.inputs), CORE)])
+    changes = [*(not f for f in fixed), *[True] * (len(flat.inputs) - count)] if fixed else [True] * len(flat.inputs)
+    shared, rest = without_shared(flat, changes, CORE)
+    numbers = sum(math.prod(v.shape) for op in rest.operations for v in op.outputs)
+    first, others = (segments(f, [True] * len(f.inputs), CORE) for f in (shared, rest))
+    sources = [None if numbers > MOST_NUMBERS else _source_of(x) for x in (*first, *others)]
+    return _Parts(flat, tables, list(zip((*first, *others), sources, strict=True)), len(first), numbers)
 
 
 def _direct(made: _Parts) -> DirectCall | None:
-    """Return the call of the program's only part; None if it has other parts."""
-    flat, ((part, source), *others) = made.flat, made.parts
-    if others or source is None or part.flat is None:
+    """Return the call of the program's only part, and of one before it for what is fixed; None if it has others."""
+    if made.shared > 1 or len(made.parts) != made.shared + 1:
         return None
+    flat = made.flat
     place: dict[Var, Any] = {v: Given(i) for i, v in enumerate(flat.inputs[: len(flat.inputs) - len(made.tables)])}
     place |= dict(zip(flat.inputs[len(place) :], made.tables, strict=True))
-    operands = tuple(place[v] for v in part.flat.inputs)
-    place |= {v: Computed(i) for i, v in enumerate(part.flat.outputs) if isinstance(v, Var)}
-    kinds = (
-        tuple((v.shape, str(v.dtype)) for v in part.flat.inputs),
-        tuple((v.shape, str(v.dtype)) for v in part.flat.outputs),
-    )
+    calls: list[CFunction] = []
+    for k, (part, source) in enumerate(made.parts):
+        if part.flat is None or source is None:
+            return None
+        kinds = [tuple((v.shape, str(v.dtype)) for v in x) for x in (part.flat.inputs, part.flat.outputs)]
+        target = native.target_of(source, native.ONCE)
+        calls.append(CFunction(target, tuple(place[v] for v in part.flat.inputs), *kinds))
+        of = Prepared if k < made.shared else Computed
+        place |= {v: of(i) for i, v in enumerate(part.flat.outputs) if isinstance(v, Var)}
     results = tuple(v if isinstance(v, np.ndarray) else place[v] for v in flat.outputs)
-    return DirectCall(native.target_of(source, native.ONCE), operands, *kinds, results)
+    if any(isinstance(x, Prepared) for x in results):
+        return None
+    return DirectCall(calls[-1], calls[0] if made.shared else None, results)
 
 
 def _record_all(
@@ -147,7 +173,7 @@ def _record_all(
 
 def _by_parts(made: _Parts, operands: Sequence[Array]) -> list[Array]:
     """Return the results of the operations for one world. Raises CompilerMissing."""
-    flat, tables, parts = made
+    flat, tables, parts = made[:3]
     for _, source in parts:
         if source is not None:
             native.begin(source, native.ONCE)

@@ -41,6 +41,19 @@ def segments(flat: Flat, has_worlds: Sequence[bool], platform: str = GPU) -> lis
     return [*(Segment(None, op) for op in once), *_by_level(Flat(inputs, rest, flat.outputs), known, most)]
 
 
+def without_shared(flat: Flat, changes: Sequence[bool], platform: str) -> tuple[Flat, Flat]:
+    """Return a function in two parts: what depends only on inputs that do not change, and the rest.
+
+    The second has the results of the first as additional inputs.
+    """
+    first = _shared(flat, changes, {id(op): is_known(op, platform) for op in flat.operations})
+    own = {id(op) for op in first}
+    rest = [op for op in flat.operations if id(op) not in own]
+    made = {v for op in first for v in op.outputs}
+    passed = list(dict.fromkeys(v for v in (*arrays_read(rest), *flat.outputs) if isinstance(v, Var) and v in made))
+    return Flat(arrays_read(first), first, passed), Flat([*flat.inputs, *passed], rest, flat.outputs)
+
+
 def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
     """Return the operations that depend only on inputs without worlds, and on which JAX operations depend."""
     differs = {v for v, w in zip(flat.inputs, has_worlds, strict=True) if w}

@@ -19,10 +19,11 @@ from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
 from jaxsim.native.compute import is_known
+from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Term, Var, flatten, holds, nested
+from jaxsim.native.jaxpr import CORE, CORE_FORMS, GPU, PLAIN_FORMS, VECTORS, Flat, Operation, Term, Var, flatten, holds, nested
 from jaxsim.native.segments import Segment, segments
 from jaxsim.xla.batching import depends
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
@@ -40,8 +41,8 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # "host": kernels compiled by the C compiler, one lane a world, for tests;
 # "wide": vectors of worlds;
 # "wide transpose": plain, but its transpose is wide;
-# "batches": a batch, and its derivatives, are one program of vectors of worlds if the generator supports all
-# operations; else plain.
+# "core": one world, and its derivatives, are programs of one core; a batch is plain;
+# "batches": as "core", and a batch, with its derivatives, is one program of vectors of worlds.
 TRANSPOSED = {"wide transpose": "wide"}
 
 
@@ -53,6 +54,7 @@ class _Plan(NamedTuple):
     label: str = "a stage"
     backend: int | None = None  # `opt.backend` of its model, or that of the stage around it
     tangents: int = 0  # of the last operands, in which it is linear
+    fixed: tuple[bool, ...] = ()  # operands that are the same in most calls: leaves of the model
     along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
 
 
@@ -90,7 +92,9 @@ def stage(
         leaves, tree = jax.tree.flatten(args)
         traced, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
         closed, constants = _closed(traced)
-        found = STAGE(_Plan(_Traced(closed), form, label, backend), *constants, *leaves)
+        count = len(constants) + len(jax.tree.leaves(args[:1]))
+        fixed = tuple(i < count for i in range(len(constants) + len(leaves)))
+        found = STAGE(_Plan(_Traced(closed), form, label, backend, fixed=fixed), *constants, *leaves)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
     return run
@@ -123,6 +127,9 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
+    if plan.form in ("batches", "core") and not any(worlds) and not plan.along:
+        found = on_core(plan.traced.flat(CORE), plan.fixed, operands)
+        return found and [x[None] for x in found]
     if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
     if plan.traced.unknown:
@@ -236,6 +243,7 @@ STAGE = NativeFunction(
     label=lambda plan: plan.label,
     backend=lambda plan: plan.backend,
 )
+CORE_FORMS[STAGE.name] = PLAIN_FORMS[STAGE.name]  # part of the program around it
 bind = STAGE.primitive.bind
 
 
@@ -265,7 +273,8 @@ def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
     traced, read = plan.traced.parts[key]
     tangents = sum(read[len(read) - plan.tangents :])
     pick = lambda x, which: [y for y, w in zip(x, which, strict=True) if w]  # noqa: E731
-    params = {"plan": plan._replace(traced=traced, tangents=tangents), "worlds": worlds and tuple(pick(worlds, read))}
+    fixed = tuple(pick(plan.fixed, read))
+    params = {"plan": plan._replace(traced=traced, tangents=tangents, fixed=fixed), "worlds": worlds and tuple(pick(worlds, read))}
     return read, eqn.replace(invars=pick(eqn.invars, read), outvars=pick(eqn.outvars, used), params=params)
 
 
@@ -299,7 +308,8 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ..
     places = worlds and (*(i < 0 or worlds[i] for i in d.given), *(worlds[i] for i in moving))
     if places and not any(places):
         places = None  # moving operands and residuals are the same for all worlds
-    linear = plan._replace(traced=d.linear, tangents=len(moving))
+    fixed = (*(i >= 0 and plan.fixed[i] for i in d.given), *(False for _ in moving))
+    linear = plan._replace(traced=d.linear, tangents=len(moving), fixed=fixed)
     moved = bind(*needed, *(tangents[i] for i in moving), plan=linear, worlds=places)
     if worlds and places is None:
         moved = [jnp.broadcast_to(x, (size_of(primals, worlds), *x.shape)) for x in moved]
@@ -361,7 +371,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: t
     places = worlds and (*worlds[:count], *(True for _ in real))
     given = [*operands[:count], *(cotangents[k] for k in real)]
     form = TRANSPOSED.get(plan.form, plan.form)
-    transposed = plan._replace(traced=plan.traced.transposed[real], form=form, tangents=len(real))
+    fixed = (*plan.fixed[:count], *(False for _ in real))
+    transposed = plan._replace(traced=plan.traced.transposed[real], form=form, tangents=len(real), fixed=fixed)
     found = bind(*given, plan=transposed, worlds=places)
     shared = [worlds is not None and not w for w in (worlds or operands)[count:]]
     return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]

@@ -184,10 +184,7 @@ def step(m: Model, d: Data) -> Data:
     """Advance one time step: `forward`, then the integrator that `m.opt` names."""
     if is_numpy(m.qpos0, d.qpos):
         return step_by_stages(m, d)
-    if not_in_vectors(m, d) is None:
-        return by_backend(m, step_by_stages, "batches")(m, d)
-    # without native programs a stage gives the same values, but its gradient takes longer
-    return (by_backend(m, step_by_stages) if m.opt.backend or nvrtc.makes_programs() else step_by_stages)(m, d)
+    return by_backend(m, step_by_stages, "core" if not_in_vectors(m, d) else "batches")(m, d)
 
 
 def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> Callable[..., Data]:
