@@ -31,7 +31,6 @@ from jaxsim.xla.compat import eval_jaxpr
 # Entries of all results that depend on the state. Above this, the time that XLA takes to start kernels does not matter. Time of a step as C over
 # that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
 MOST_NUMBERS = 1_000_000
-MOST_OF_DIRECT = 200_000
 MOST_CONSTANTS = 4096  # numbers of a table within a source
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
 
