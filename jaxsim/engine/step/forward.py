@@ -184,7 +184,10 @@ def step(m: Model, d: Data) -> Data:
     """Advance one time step: `forward`, then the integrator that `m.opt` names."""
     if is_numpy(m.qpos0, d.qpos):
         return step_by_stages(m, d)
-    return by_backend(m, step_by_stages, "core" if not_in_vectors(m, d) else "batches")(m, d)
+    if not_one_program(m, d) is None:
+        return by_backend(m, step_by_stages, "core" if not_in_vectors(m, d) else "batches")(m, d)
+    # without native programs a stage gives the same values, but its gradient takes longer
+    return (by_backend(m, step_by_stages) if m.opt.backend or nvrtc.makes_programs() else step_by_stages)(m, d)
 
 
 def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> Callable[..., Data]:
@@ -192,21 +195,28 @@ def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> 
     return stage(function, "plain" if m.opt.backend == Backend.XLA else form, "the step", m.opt.backend)
 
 
+def not_one_program(m: Model, d: Data) -> str | None:
+    """Return the reason why the step of a world is not one program on a CPU, or None."""
+    causes = {
+        "it has callbacks": m.callbacks != Callbacks(),
+        "it has flexes": m.nflex > 0,
+        "its rows are sparse": d.efc.layout.sparse,
+        "its trees sleep": sleep.sleeps(m),
+    }
+    return next((cause for cause, holds in causes.items() if holds), None)
+
+
 def not_in_vectors(m: Model, d: Data) -> str | None:
     """Return the reason why a batch is not one program for vectors of worlds, or None.
 
     The program is faster only with few slots.
     """
-    layout = d.efc.layout
+    slots = d.efc.layout.nslot
     causes = {
-        "it has callbacks": m.callbacks != Callbacks(),
-        "it has flexes": m.nflex > 0,
-        "its rows are sparse": layout.sparse,
-        "its trees sleep": sleep.sleeps(m),
-        f"it has over {MOST_SLOTS} slots of rows ({layout.nslot})": layout.nslot > MOST_SLOTS,
+        f"it has over {MOST_SLOTS} slots of rows ({slots})": slots > MOST_SLOTS,
         f"it has over {MOST_DOFS} dofs": m.nv > MOST_DOFS,
     }
-    return next((cause for cause, holds in causes.items() if holds), None)
+    return not_one_program(m, d) or next((cause for cause, holds in causes.items() if holds), None)
 
 
 def step_by_stages(m: Model, d: Data) -> Data:
