@@ -106,7 +106,11 @@ def did_you_mean(name: str, known: Iterable[str], n: int = 1) -> str:
 def cast_like(old: Any, new: Any) -> Any:
     """Return a value with the dtype of the one that it replaces; placeholders (axes, None) are returned unchanged."""
     if isinstance(old, np.ndarray):
-        return np.asarray(new, dtype=old.dtype)
+        if isinstance(new, jax.core.Tracer):
+            return jax.numpy.asarray(new, dtype=jax.dtypes.canonicalize_dtype(old.dtype))
+        new = np.array(new, old.dtype)  # a copy: the caller may change the original
+        new.setflags(write=old.flags.writeable)
+        return new
     if isinstance(old, jax.Array):
         if isinstance(new, np.ndarray):  # a copy, whose memory JAX may share: the host may change the original
             return jax.numpy.asarray(np.array(new, old.dtype))

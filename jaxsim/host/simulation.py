@@ -283,9 +283,7 @@ class _Parts:
         worlds = "one world" if self.nworld is None else f"{self.nworld} worlds"
         title = f"{self.m.modelname or 'model'}, {worlds}, {what}"
         one_world = self.nworld is None
-        program = ahead(
-            function, args, self.m, ("Simulation", what), Progress(title, None), one_world, direct=one_world
-        )
+        program = ahead(function, args, self.m, ("Simulation", what), Progress(title, None), one_world)
         count = len(jax.tree.unflatten(program.results, range(program.results.num_leaves))[0])  # buffers of state
 
         def call(model: Any, state: Any, ctrl: Array, *n: Any) -> tuple[Any, Any]:
