@@ -1,9 +1,9 @@
 """Call a program that is one C function without JAX: for loops in Python, where JAX's call takes longer than a part."""
 
 import ctypes
+import itertools
 import math
 from collections.abc import Sequence
-from itertools import compress, count
 from operator import is_not
 from typing import Any, NamedTuple
 
@@ -21,12 +21,15 @@ static XLA_FFI_Error* one_thread(XLA_FFI_ThreadPool_NumThreads_Args* args) {
 }
 static const XLA_FFI_Api services = {
   .XLA_FFI_Error_Create = some_error, .XLA_FFI_ThreadPool_NumThreads = one_thread};
-/* then copies of arrays: source, target, bytes */
-int direct(void** arrays, const int64_t (*copies)[3], int64_t ncopy) {
+/* layout: place of the pointers to results, their number, that of copies; offsets of results in memory; and copies that
+   are made after the call: source, target, bytes */
+int direct(void** arrays, char* memory, const int64_t* layout) {
   XLA_FFI_CallFrame frame = {sizeof frame, 0, &services};
   XLA_FFI_Error* failed = 0;
+  const int64_t *offsets = layout + 3, *copies = offsets + layout[1];
+  for (int64_t i = 0; i < layout[1]; i++) arrays[layout[0] + i] = memory + offsets[i];
   world(&frame, &failed, ARGUMENTS);
-  for (int64_t i = 0; i < ncopy; i++) memcpy(arrays[copies[i][1]], arrays[copies[i][0]], copies[i][2]);
+  for (int64_t i = 0; i < layout[2]; i++, copies += 3) memcpy(arrays[copies[1]], arrays[copies[0]], copies[2]);
   return failed != 0;
 }
 """
@@ -77,7 +80,7 @@ class DirectProgram:
 
     def __init__(self, call: DirectCall):
         self._function = compiler.function_of(call.target, "direct")
-        self._function.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+        self._function.argtypes = (ctypes.c_void_p,) * 3
         self._table = table = _Table(call)
         self._read = list(table.given)  # indices of the arguments that are read
         self._places = list(table.given.values())
@@ -90,7 +93,7 @@ class DirectProgram:
         pointers = last.pointers[guess.places]
         converted = {i: x for i, x in last.converted.items() if given[i] is last.given[i]}
         remembered = given[:]
-        for i in compress(count(), map(is_not, given, [known[k] for k in guess.expected])):
+        for i in itertools.compress(itertools.count(), map(is_not, given, [known[k] for k in guess.expected])):
             x, place = given[i], self._places[i]
             if x is last.given[i]:
                 pointers[place] = last.pointers[place]
@@ -98,13 +101,13 @@ class DirectProgram:
             if getattr(x, "base", None) is not None:
                 self._look_for(i, x, last)
             array = self._checked(i, x)
-            pointers[place] = array.ctypes.data
+            pointers[place] = _address(array)
             if array is not x:
                 converted[i] = array
                 if not isinstance(x, jax.Array):  # its owner may change it
                     remembered[i] = None
-        memory = table.new_memory(pointers)
-        if self._function(table.pointers.from_buffer(pointers), table.copies.ctypes.data, len(table.copies)):
+        memory = np.empty(table.bytes, np.uint8)
+        if self._function(table.pointers.from_buffer(pointers), table.memory.from_buffer(memory), table.layout):
             raise MemoryError("a program has no memory")
         results = table.views(memory)
         self._last = _Last(remembered, results, pointers, converted)
@@ -122,9 +125,17 @@ class DirectProgram:
         """Return a contiguous array of the right type. Raises TypeError."""
         shape, dtype = self._table.kinds[i]
         array = np.asarray(x)
+        if array.shape == shape and array.dtype == dtype and array.flags.c_contiguous:
+            return array
         if array.shape != shape or jax.dtypes.canonicalize_dtype(array.dtype) != dtype:
             raise TypeError(f"an argument is {array.dtype}{array.shape}, wanted {dtype}{shape}, as compiled")
-        return array if array.flags.c_contiguous and array.dtype == dtype else np.array(array, dtype, order="C")
+        return np.array(array, dtype, order="C")
+
+
+def _address(x: np.ndarray) -> int:
+    if x.flags.writeable and x.size:
+        return ctypes.addressof(ctypes.c_char.from_buffer(x))  # takes a third of the time of the next line
+    return x.ctypes.data
 
 
 class _Guess(NamedTuple):
@@ -151,7 +162,7 @@ class _Table:
 
     given: place of the pointer to each argument that is read, and in `kinds` its shape and type.
     places: places of the pointers to the results.
-    copies: source, target and bytes of arrays that are copied after the call (n, 3).
+    layout: address of what the C function knows of the results.
     """
 
     def __init__(self, call: DirectCall):
@@ -169,12 +180,20 @@ class _Table:
         for x in call.operands:
             self._add(x)
         self.size += len(made)
-        self.made, self.places = slice(first, self.size), [first + slot for slot in slots]
+        self.places = [first + slot for slot in slots]
         sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in made]
         copies = [(self._place(x, first), first + slot, sizes[slot]) for x, slot in copied if sizes[slot]]
-        self.copies = np.array(copies, np.int64).reshape(-1, 3)
         self.kinds = [(call.given[i][0], np.dtype(call.given[i][1])) for i in self.given]
-        self._lay_out(made, sizes, slots)
+        ends = np.cumsum([0, *(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]).tolist()
+        self.bytes = max(ends.pop(), ALIGNMENT)
+        self._layout = np.array([first, len(made), len(copies), *ends, *itertools.chain(*copies)], np.int64)
+        self.layout = self._layout.ctypes.data
+        self.memory, self.pointers = ctypes.c_char * self.bytes, ctypes.c_size_t * self.size
+        fields = [(dtype, shape or (1,)) for shape, dtype in made]  # a field without a shape would be a Python number
+        names = list(map(str, range(len(made))))
+        self._record = np.dtype({"names": names, "formats": fields, "offsets": ends, "itemsize": self.bytes})
+        self._slots = None if slots == list(range(len(made))) else slots
+        self._scalars = [k for k, slot in enumerate(slots) if not made[slot][0]]
 
     def _place(self, x: Computed | Given | np.ndarray, first: int) -> int:
         if isinstance(x, Computed):
@@ -189,31 +208,12 @@ class _Table:
         self.size += 1
         return self.size - 1
 
-    def _lay_out(self, made: Sequence[Kind], sizes: Sequence[int], slots: list[int]) -> None:
-        """Set the layout of the memory of results."""
-        ends = np.cumsum([0, *(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)])
-        self._offsets, self._bytes = ends[:-1].astype(np.uintp), max(int(ends[-1]), ALIGNMENT)
-        fields = [(dtype, shape or (1,)) for shape, dtype in made]  # a field without a shape would be a Python number
-        names = list(map(str, range(len(made))))
-        self._record = np.dtype(
-            {"names": names, "formats": fields, "offsets": ends[:-1].tolist(), "itemsize": self._bytes}
-        )
-        self._slots = None if slots == list(range(len(made))) else slots
-        self._scalars = [k for k, slot in enumerate(slots) if not made[slot][0]]
-        self._memory, self.pointers = ctypes.c_char * self._bytes, ctypes.c_size_t * self.size
-
     def constant_pointers(self) -> np.ndarray:
         """Return a table of the addresses of constants, others zero."""
         pointers = np.zeros(self.size, np.uintp)
         for place, x in self.constants.items():
             pointers[place] = x.ctypes.data
         return pointers
-
-    def new_memory(self, pointers: np.ndarray) -> np.ndarray:
-        """Return memory for results, and write pointers to them."""
-        memory = np.empty(self._bytes, np.uint8)
-        pointers[self.made] = self._offsets + ctypes.addressof(self._memory.from_buffer(memory))
-        return memory
 
     def views(self, memory: np.ndarray) -> list[np.ndarray]:
         """Return the results in this memory, which cannot be written to any more."""

@@ -100,7 +100,8 @@ def test_traced_arguments_get_the_function_itself(m):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"qpos": np.zeros(3)}, r"qpos has shape \(3,\), wanted \(1,\)"), ({"qvel": np.ones(1, int)}, "qvel holds integers"),
+    ({"qpos": np.zeros(3)}, r"qpos has shape \(3,\), wanted \(1,\)"),
+    ({"qvel": np.ones(1, int)}, "qvel holds integers"),
 ])  # fmt: skip
 def test_a_field_of_wrong_shape_or_kind_is_named(m, change, message):
     d = jaxsim.make_data(m)
