@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import jaxlib
 import numpy as np
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
@@ -34,7 +34,7 @@ from jaxsim.native import compiler
 from jaxsim.native.core_program import core_program
 from jaxsim.native.direct import DirectCall, Given
 from jaxsim.xla.cache import BOUNDS, evict
-from jaxsim.xla.options import compiler_options, jit
+from jaxsim.xla.options import OPTIONS, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
 NOT_WORTH_SAYING = 1.0  # seconds
@@ -373,8 +373,8 @@ def _surroundings() -> list[str]:
     environment = {k: v for k, v in environment.items() if k not in BOUNDS}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
-        *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),
-        *(repr(sorted(environment.items())), repr(devices), repr(compiler_options()), str(compiler.c_compiler())),
+        *(jax.__version__, jaxlib.__version__, sys.version, _source(), repr(sorted(values.items(), key=str))),
+        *(repr(sorted(environment.items())), repr(devices), repr(OPTIONS), str(compiler.c_compiler())),
         *(compiler.instructions(), sys.platform),
     ]
 
@@ -382,9 +382,14 @@ def _surroundings() -> list[str]:
 @cache
 def _source() -> str:
     """Digest of the source of this package."""
-    package = Path(__file__).parent.parent
-    files = sorted(x for x in package.rglob("*") if x.suffix in (".py", ".h", ".cu", ".c"))
-    return _digest(*(f"{x.relative_to(package)} {compiler.digest(x.read_bytes())}" for x in files))
+    package, found = Path(__file__).parent.parent, hashlib.sha256()
+    for folder, folders, names in os.walk(package):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith((".py", ".h", ".cu", ".c")):
+                content = Path(folder, name).read_bytes()
+                found.update(f"{os.path.relpath(folder, package)} {name} {len(content)}".encode() + content)
+    return found.hexdigest()
 
 
 def _path(function: Callable[..., Any]) -> str:

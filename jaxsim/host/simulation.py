@@ -95,7 +95,7 @@ class Simulation:
 
     def reset(self, keyframe: str | int | None = None, worlds: Sequence[int] | np.ndarray | None = None) -> None:
         """Return to qpos0 or a keyframe, with clean counters; in a batch, only those of `worlds` (ids or a mask)."""
-        d = self._initial(keyframe)
+        d = make_data(self._m, keyframe, self.nworld)
         if worlds is None:
             self.data = d
             return
@@ -157,10 +157,6 @@ class Simulation:
     def __reduce__(self) -> Any:
         state = tuple(np.asarray(x) for x in self._state)
         return _restored, (jax.tree.map(np.asarray, self._m), self.nworld, state, np.asarray(self._ctrl))
-
-    def _initial(self, keyframe: str | int | None) -> Data:
-        d = make_data(self._m, keyframe)
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (*self._lead, *x.shape)), d)
 
     def _advance(self, state: Any, ctrl: Any, n: int, derived: bool) -> tuple[Any, Any]:
         if n == 1:
