@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,7 +117,10 @@ class CompiledFunction:
     `phases` are the seconds of each phase of building it; `loaded` is true if an earlier process had cached it.
     """
 
-    def __init__(self, made: Ahead, function: Callable[..., Any], packing: Packing, model: Any, others: Any):
+    def __init__(
+        self, made: Ahead, function: Callable[..., Any], packing: Packing, model: Any, others: Any, again: Callable
+    ):
+        self._again = again
         self._made, self._packing, self._form_of_model, self._form = made, packing, model, others
         self._function = jax.jit(function)
         self._model: tuple[Model | None, tuple[Any, ...]] = None, ()  # a model and its numbers in buffers
@@ -142,6 +145,9 @@ class CompiledFunction:
         if self._made.direct and isinstance(result, Data):
             warn_of_overflow(m, result)
         return result
+
+    def __reduce__(self) -> Any:
+        return self._again, ()  # which loads the program from the cache
 
     def _packed(self, m: Model) -> tuple[Any, ...]:
         leaves, form = jax.tree.flatten(m)
@@ -213,7 +219,9 @@ def compile(
 
     args_of_program = (packing.shapes, worlds, *args)
     made = ahead(of_buffers, args_of_program, m, key, Progress(title, progress), one_world=nworld is None)
-    return CompiledFunction(made, mapped, packing, form, jax.tree.structure((worlds, *args)))
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)), args)
+    again = partial(compile, m, nworld, function, *shapes, name=name)
+    return CompiledFunction(made, mapped, packing, form, jax.tree.structure((worlds, *args)), again)
 
 
 def ahead(

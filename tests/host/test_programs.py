@@ -1,6 +1,7 @@
 """Programs compiled ahead of time and kept for later processes."""
 
 import os
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -151,6 +152,13 @@ def test_a_function_of_the_user_is_kept_under_a_name_only(m):
     kept = [jaxsim.compile(m, None, torque, gear, name="torque") for _ in range(2)]
     assert [x.loaded for x in kept] == [False, True]
     assert kept[1](m, d, gear) == {"force": 6.0, "time": 0.0}
+
+
+def test_a_compiled_function_can_be_sent_to_another_process(m):
+    gear, d = jnp.full(1, 2.0), jaxsim.make_data(m).replace(ctrl=[3.0])
+    for args, step in (((), jaxsim.compile(m)), ((gear,), jaxsim.compile(m, None, torque, gear, name="torque"))):
+        other = pickle.loads(pickle.dumps(step))
+        assert other.loaded and other(m, d, *args) == step(m, d, *args)
 
 
 def test_models_with_functions_of_the_user_are_not_kept(m):
