@@ -11,7 +11,6 @@ Validation, allocation and the page `docs/fields.md` read the same fields.
 """
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
@@ -21,6 +20,7 @@ import jax.core
 import numpy as np
 
 from jaxsim.core.describe import describe_struct
+from jaxsim.core.errors import did_you_mean
 
 
 class Field(NamedTuple):
@@ -95,12 +95,6 @@ def fields_of(struct: type["Struct"], *kinds: str) -> list[Field]:
     """Return the fields of a class in their order, of these kinds; all but parts if no kind is given."""
     rows = [f.metadata["field"]._replace(name=f.name) for f in dataclasses.fields(struct) if "field" in f.metadata]
     return [row for row in rows if (row.kind in kinds if kinds else row.kind != "part")]
-
-
-def did_you_mean(name: str, known: Iterable[str], n: int = 1) -> str:
-    """Return the nearest known names as the end of an error's message; empty if there are none."""
-    near = difflib.get_close_matches(name, list(known), n=n)
-    return f"; did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
 def cast_like(old: Any, new: Any) -> Any:

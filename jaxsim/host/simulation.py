@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.errors import did_you_mean
 from jaxsim.core.model import Model
-from jaxsim.core.struct import build, did_you_mean
+from jaxsim.core.struct import build
 from jaxsim.engine.step import forward
 from jaxsim.engine.step.derived import CARRIED
 from jaxsim.engine.step.initial import make_data
