@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import jax.numpy as jnp
-import jaxlib
+import jaxlib.version
 import numpy as np
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
@@ -381,7 +382,7 @@ def _surroundings() -> list[str]:
     environment = {k: v for k, v in environment.items() if k not in BOUNDS}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
-        *(jax.__version__, jaxlib.__version__, sys.version, _source(), repr(sorted(values.items(), key=str))),
+        *(jax.__version__, jaxlib.version.__version__, sys.version, _source(), repr(sorted(values.items(), key=str))),
         *(repr(sorted(environment.items())), repr(devices), repr(OPTIONS), str(compiler.c_compiler())),
         *(compiler.instructions(), sys.platform),
     ]

@@ -126,12 +126,12 @@ def _direct(made: _Parts) -> DirectCall | None:
     place |= dict(zip(flat.inputs[len(place) :], made.tables, strict=True))
     operands = tuple(place[v] for v in part.flat.inputs)
     place |= {v: Computed(i) for i, v in enumerate(part.flat.outputs) if isinstance(v, Var)}
-    given, made = (
+    given, computed = (
         tuple((v.shape, str(v.dtype)) for v in some)
         for some in (flat.inputs[: len(flat.inputs) - len(made.tables)], part.flat.outputs)
     )
     results = tuple(v if isinstance(v, np.ndarray) else place[v] for v in flat.outputs)
-    return DirectCall(native.target_of(source, native.ONCE), given, operands, made, results)
+    return DirectCall(native.target_of(source, native.ONCE), given, operands, computed, results)
 
 
 def _record_all(

@@ -90,7 +90,7 @@ class DirectProgram:
     def __call__(self, *args: Any) -> list[np.ndarray]:
         table, last, guess = self._table, self._last, self._guess
         given, known = [args[i] for i in self._read], last.given + last.results
-        pointers = last.pointers[guess.places]
+        pointers: Any = last.pointers[guess.places]
         converted = {i: x for i, x in last.converted.items() if given[i] is last.given[i]}
         remembered = given[:]
         for i in itertools.compress(itertools.count(), map(is_not, given, [known[k] for k in guess.expected])):
@@ -106,7 +106,7 @@ class DirectProgram:
                 converted[i] = array
                 if not isinstance(x, jax.Array):  # its owner may change it
                     remembered[i] = None
-        memory = np.empty(table.bytes, np.uint8)
+        memory: Any = np.empty(table.bytes, np.uint8)
         if self._function(table.pointers.from_buffer(pointers), table.memory.from_buffer(memory), table.layout):
             raise MemoryError("a program has no memory")
         results = table.views(memory)
@@ -132,7 +132,7 @@ class DirectProgram:
         return np.array(array, dtype, order="C")
 
 
-def _address(x: np.ndarray) -> int:
+def _address(x: Any) -> int:
     if x.flags.writeable and x.size:
         return ctypes.addressof(ctypes.c_char.from_buffer(x))  # takes a third of the time of the next line
     return x.ctypes.data
@@ -218,7 +218,7 @@ class _Table:
     def views(self, memory: np.ndarray) -> list[np.ndarray]:
         """Return the results in this memory, which cannot be written to any more."""
         memory.flags.writeable = False
-        found = np.frombuffer(memory, self._record).item()  # a view of each field: all in 12 us for 120 fields
+        found: Any = np.frombuffer(memory, self._record).item()  # a view of each field: all in 12 us for 120 fields
         views = list(found) if self._slots is None else [found[slot] for slot in self._slots]
         for k in self._scalars:
             views[k] = views[k].reshape(())
