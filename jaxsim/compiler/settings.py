@@ -70,6 +70,10 @@ def read_option(draft: Draft) -> None:
             word = merged[name]
             value = ENUMS[name][word] if name in _OPTION_WORDS else word
             option[name] = int(value) if kind == "int" else np.asarray(value, np.float64)
+    if option["timestep"] <= 0:
+        element.warn(
+            f"the time step is {option['timestep']:g}, so that time does not go forward; give a positive timestep"
+        )
     option["disableactuator"] = 0
     for element in _elements(draft, ("option",)):
         for group in element.attrs.get("actuatorgroupdisable", ()):

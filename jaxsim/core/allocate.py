@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.core
 import numpy as np
 
 from jaxsim.core.contact import (
@@ -54,8 +55,8 @@ def allocate(m: Model) -> Data:
     values["warning"] = Warning(**zeros(WARNING_FIELDS))
     values["index"] = data_index(m)
     values["eq_active"][:] = m.eq_active0
-    d = Data(**values)
-    return at_qpos0(m, d if host else jax.device_put(d))
+    d = at_qpos0(m, Data(**values))  # on the host, where no program has to be compiled
+    return d if host else jax.device_put(d)
 
 
 def at_qpos0(m: Model, d: Data) -> Data:
@@ -63,17 +64,18 @@ def at_qpos0(m: Model, d: Data) -> Data:
     mocap = np.flatnonzero(m.body_mocapid >= 0)
     mocap = mocap[np.argsort(m.body_mocapid[mocap])]
     asleep = np.full(m.ntree, -(1 + MINAWAKE))
-    return d.replace(qpos=m.qpos0, mocap_pos=m.body_pos[mocap], mocap_quat=m.body_quat[mocap], tree_asleep=asleep)
+    pos, quat = (_on_host(x)[mocap] for x in (m.body_pos, m.body_quat))
+    return d.replace(qpos=m.qpos0, mocap_pos=pos, mocap_quat=quat, tree_asleep=asleep)
 
 
 def reset_to_keyframe(m: Model, d: Data, key: int) -> Data:
     """Set time, positions, velocities, activations, mocap poses and controls to keyframe `key`."""
-    return d.replace(
-        time=m.key_time[key],
-        qpos=m.key_qpos[key],
-        qvel=m.key_qvel[key],
-        act=m.key_act[key],
-        ctrl=m.key_ctrl[key],
-        mocap_pos=m.key_mpos[key].reshape(d.mocap_pos.shape),
-        mocap_quat=m.key_mquat[key].reshape(d.mocap_quat.shape),
-    )
+    names = {"qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl", "mocap_pos": "mpos", "mocap_quat": "mquat"}
+    values = {name: _on_host(getattr(m, f"key_{of}"))[key] for name, of in names.items()}
+    values |= {name: values[name].reshape(getattr(d, name).shape) for name in ("mocap_pos", "mocap_quat")}
+    return d.replace(time=_on_host(m.key_time)[key], **values)
+
+
+def _on_host(x: Any) -> Any:
+    """Return an array that is not traced as NumPy's: JAX would compile a program to take a part of it."""
+    return x if isinstance(x, jax.core.Tracer) else np.asarray(x)

@@ -1,9 +1,10 @@
-"""The two errors that models raise, and the warning."""
+"""Errors and warnings that models raise, and parts of their messages."""
 
 import contextlib
+import difflib
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 
 
@@ -95,3 +96,10 @@ def _summary(found: list[ModelError]) -> list[str]:
         more = f"; and {len(same) - 1} more like it, which `jaxsim info` lists" if len(same) > 1 else ""
         lines.append(str(same[0]) + more)
     return lines
+
+
+def did_you_mean(name: str, known: Iterable[str], n: int = 1) -> str:
+    """Return the nearest known names as the end of an error's message; empty if there are none."""
+    known = list(known)
+    near = [x for x in known if x.lower() == name.lower()] or difflib.get_close_matches(name, known, n=n)
+    return f"; did you mean {', '.join(map(repr, near))}?" if near else ""

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.describe import short_value
-from jaxsim.core.struct import Field, did_you_mean, fields_of
+from jaxsim.core.errors import did_you_mean
+from jaxsim.core.struct import Field, fields_of
 from jaxsim.core.structure import Structure, per_structure
 from jaxsim.core.types import JointType, ObjType
 

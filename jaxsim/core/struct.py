@@ -11,7 +11,6 @@ Validation, allocation and the page `docs/fields.md` read the same fields.
 """
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
@@ -21,6 +20,7 @@ import jax.core
 import numpy as np
 
 from jaxsim.core.describe import describe_struct
+from jaxsim.core.errors import did_you_mean
 
 
 class Field(NamedTuple):
@@ -97,16 +97,14 @@ def fields_of(struct: type["Struct"], *kinds: str) -> list[Field]:
     return [row for row in rows if (row.kind in kinds if kinds else row.kind != "part")]
 
 
-def did_you_mean(name: str, known: Iterable[str], n: int = 1) -> str:
-    """Return the nearest known names as the end of an error's message; empty if there are none."""
-    near = difflib.get_close_matches(name, list(known), n=n)
-    return f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-
-
 def cast_like(old: Any, new: Any) -> Any:
     """Return a value with the dtype of the one that it replaces; placeholders (axes, None) are returned unchanged."""
     if isinstance(old, np.ndarray):
-        return np.asarray(new, dtype=old.dtype)
+        if isinstance(new, jax.core.Tracer):
+            return jax.numpy.asarray(new, dtype=jax.dtypes.canonicalize_dtype(old.dtype))
+        new = np.array(new, old.dtype)  # a copy: the caller may change the original
+        new.setflags(write=old.flags.writeable)
+        return new
     if isinstance(old, jax.Array):
         if isinstance(new, np.ndarray):  # a copy, whose memory JAX may share: the host may change the original
             return jax.numpy.asarray(np.array(new, old.dtype))

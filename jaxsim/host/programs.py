@@ -12,27 +12,30 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
-from importlib import metadata
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.core
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from jaxsim.core.callbacks import Callbacks
+from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine.step import forward
 from jaxsim.engine.step.initial import make_data
 from jaxsim.host.packing import Packing
-from jaxsim.interface.arguments import check_model
+from jaxsim.interface.arguments import check_data, check_model
+from jaxsim.interface.overflow import warn_of_overflow
 from jaxsim.native import compiler
 from jaxsim.native.core_program import core_program
-from jaxsim.native.direct import DirectCall
+from jaxsim.native.direct import DirectCall, Given
 from jaxsim.xla.cache import BOUNDS, evict
-from jaxsim.xla.options import compiler_options, jit
+from jaxsim.xla.options import OPTIONS, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
 NOT_WORTH_SAYING = 1.0  # seconds
@@ -83,8 +86,8 @@ class Ahead(NamedTuple):
 
     program: gives the results that it computes; a direct call gives NumPy arrays.
     results: structure of the function's result.
-    sources: for each leaf of the result the argument that it equals, or None if the program computes it; empty if all
-        are computed.
+    sources: for each leaf of the result the argument that it equals, or None if the program computes it; empty if the
+        program gives all.
     phases: seconds of each phase of building the program.
     loaded: whether it came from the cache of an earlier process.
     direct: whether the program is a C function, called without JAX.
@@ -102,8 +105,6 @@ class Ahead(NamedTuple):
         if not self.sources:
             return self.program(*leaves)
         computed = iter(self.program(*leaves))
-        if self.direct:
-            return [next(computed) if i is None else leaves[i] for i in self.sources]
         return [next(computed) if i is None else _as_array(leaves[i]) for i in self.sources]
 
 
@@ -117,19 +118,37 @@ class CompiledFunction:
     `phases` are the seconds of each phase of building it; `loaded` is true if an earlier process had cached it.
     """
 
-    def __init__(self, made: Ahead, packing: Packing, model: Any, others: Any):
+    def __init__(
+        self, made: Ahead, function: Callable[..., Any], packing: Packing, model: Any, others: Any, again: Callable
+    ):
+        self._again = again
         self._made, self._packing, self._form_of_model, self._form = made, packing, model, others
-        self._model: Model | None = None  # whose numbers lie in the buffers
-        self._buffers: tuple[Any, ...] = ()
+        self._function = jax.jit(function)
+        self._model: tuple[Model | None, tuple[Any, ...]] = None, ()  # a model and its numbers in buffers
         self.phases, self.loaded = made.phases, made.loaded
 
     def __call__(self, m: Model, *args: Any) -> Any:
-        if m is not self._model:
-            self._buffers, self._model = self._packed(m), m
         leaves, form = jax.tree.flatten(args)
+        packed, buffers = self._model
+        if _is_traced(leaves) or (m is not packed and _is_traced(jax.tree.leaves(m))):
+            return self._function(m, *args)
+        if m is not packed:
+            buffers = self._packed(m)
+            self._model = m, buffers
         if form != self._form:
             self._refuse()
-        return self._made.results.unflatten(self._made(*self._buffers, *leaves))
+        try:
+            result = self._made.results.unflatten(self._made(*buffers, *leaves))
+        except TypeError:
+            if self._made.direct and isinstance(args[0], Data):
+                check_data(m, args[0], "the compiled function")  # its error has the name of the field
+            raise
+        if self._made.direct and isinstance(result, Data):
+            warn_of_overflow(m, result)
+        return result
+
+    def __reduce__(self) -> Any:
+        return self._again, ()  # which loads the program from the cache
 
     def _packed(self, m: Model) -> tuple[Any, ...]:
         leaves, form = jax.tree.flatten(m)
@@ -145,6 +164,10 @@ class CompiledFunction:
             "the arguments have another structure than those that this was compiled for: "
             "a model of another structure, or other types"
         )
+
+
+def _is_traced(leaves: list[Any]) -> bool:
+    return any(issubclass(x, jax.core.Tracer) for x in set(map(type, leaves)))
 
 
 def compile(
@@ -168,7 +191,12 @@ def compile(
 
     Returns:
         A function of (m, d, *args). It accepts other numbers of the same structure; other shapes raise TypeError. The
-            first call with a model copies its numbers to a few buffers, so that later calls with it are fast.
+            first call with a model copies its numbers to a few buffers, so that later calls with it are fast. With
+            traced arguments (`jit`, `grad`, `vmap`) it is the function itself.
+
+    With a C compiler the function of one world on a CPU is mostly one C function, which is called without JAX. Its
+    results are then read-only NumPy arrays, which functions of JAX accept: `jnp.asarray(d.qpos).at[0]`, since NumPy
+    arrays have no `at`. Other functions return JAX arrays.
 
     Programs are cached beside the native libraries. The key is the content of the model's structure, jaxsim's source,
     the versions and options of JAX, and the machine. The cache contains machine code: use only a folder that you trust.
@@ -192,7 +220,9 @@ def compile(
 
     args_of_program = (packing.shapes, worlds, *args)
     made = ahead(of_buffers, args_of_program, m, key, Progress(title, progress), one_world=nworld is None)
-    return CompiledFunction(made, packing, form, jax.tree.structure((worlds, *args)))
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)), args)
+    again = partial(compile, m, nworld, function, *shapes, name=name)
+    return CompiledFunction(made, mapped, packing, form, jax.tree.structure((worlds, *args)), again)
 
 
 def ahead(
@@ -202,12 +232,11 @@ def ahead(
     key: Any,
     progress: Progress,
     one_world: bool = False,
-    direct: bool = False,
 ) -> Ahead:
     """Compile a function of the leaves of `args`; with `one_world`, as programs for one core.
 
-    `key` identifies the function, beyond the structure of `m` and the shapes of `args`; None: it is not cached. With
-    `direct` a program that is one C function is called without JAX, and its results are NumPy arrays.
+    `key` identifies the function, beyond the structure of `m` and the shapes of `args`; None: it is not cached. A
+    program of one world that is one C function is called without JAX, and its results are NumPy arrays.
     """
     leaves, given = jax.tree.flatten(args)
     shapes = [jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)) for x in leaves]
@@ -231,23 +260,30 @@ def ahead(
         return [x for x, i in zip(results, sources, strict=True) if i is None]
 
     calls: list[DirectCall] = []
-    record = calls.append if direct else None
     fixed = len(jax.tree.leaves(args[0]))  # of the model
-    jitted = jit(core_program(flat, progress.title, m.opt.backend, record, fixed) if one_world else flat)
+    jitted = jit(core_program(flat, progress.title, m.opt.backend, calls.append, fixed) if one_world else flat)
     with progress.during("tracing"):
         traced = jitted.trace(*shapes)
     with progress.during("lowering and C"):
         lowered = traced.lower()
+    out, sources = found_out
     if calls:
+        calls, sources = [_with_arguments(calls[0], sources)], ()
         program = calls[0].load()
     else:
         with progress.during("XLA"), _fresh() if path is not None else contextlib.nullcontext():
             program = lowered.compile()
     progress.done()
-    out, sources = found_out
     if path is not None:
         _keep(path, calls[0] if calls else program, out, sources)
     return Ahead(program, jax.tree.structure(out), sources, tuple(progress.phases), False, bool(calls))
+
+
+def _with_arguments(call: DirectCall, sources: tuple[int | None, ...]) -> DirectCall:
+    """Return the call with copies of arguments as results too."""
+    own = iter(call.results)
+    results = tuple(next(own) if i is None else Given(i) for i in sources) if sources else call.results
+    return call._replace(results=results)
 
 
 def _sources(results: list[Any], given: tuple[Any, ...]) -> tuple[int | None, ...]:
@@ -305,7 +341,7 @@ def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -
     """Write a program for later processes, all at once; not where the backend cannot, or nothing can be written."""
     content = {"program": program, "out": out, "sources": sources}
     if isinstance(program, DirectCall):
-        used = {x.target for x in (program.function, program.prepare) if x}
+        used = {program.target} | ({program.prepare.target} if program.prepare else set())
     else:
         from jax.experimental.serialize_executable import serialize
 
@@ -347,8 +383,8 @@ def _surroundings() -> list[str]:
     environment = {k: v for k, v in environment.items() if k not in BOUNDS}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
-        *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),
-        *(repr(sorted(environment.items())), repr(devices), repr(compiler_options()), str(compiler.c_compiler())),
+        *(jax.__version__, jaxlib.version.__version__, sys.version, _source(), repr(sorted(values.items(), key=str))),
+        *(repr(sorted(environment.items())), repr(devices), repr(OPTIONS), str(compiler.c_compiler())),
         *(compiler.instructions(), sys.platform),
     ]
 
@@ -356,9 +392,14 @@ def _surroundings() -> list[str]:
 @cache
 def _source() -> str:
     """Digest of the source of this package."""
-    package = Path(__file__).parent.parent
-    files = sorted(x for x in package.rglob("*") if x.suffix in (".py", ".h", ".cu", ".c"))
-    return _digest(*(f"{x.relative_to(package)} {compiler.digest(x.read_bytes())}" for x in files))
+    package, found = Path(__file__).parent.parent, hashlib.sha256()
+    for folder, folders, names in os.walk(package):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith((".py", ".h", ".cu", ".c")):
+                content = Path(folder, name).read_bytes()
+                found.update(f"{os.path.relpath(folder, package)} {name} {len(content)}".encode() + content)
+    return found.hexdigest()
 
 
 def _path(function: Callable[..., Any]) -> str:

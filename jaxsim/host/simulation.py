@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.errors import did_you_mean
 from jaxsim.core.model import Model
-from jaxsim.core.struct import build, did_you_mean
+from jaxsim.core.struct import build
 from jaxsim.engine.step import forward
 from jaxsim.engine.step.derived import CARRIED
 from jaxsim.engine.step.initial import make_data
@@ -95,7 +96,7 @@ class Simulation:
 
     def reset(self, keyframe: str | int | None = None, worlds: Sequence[int] | np.ndarray | None = None) -> None:
         """Return to qpos0 or a keyframe, with clean counters; in a batch, only those of `worlds` (ids or a mask)."""
-        d = self._initial(keyframe)
+        d = make_data(self._m, keyframe, self.nworld)
         if worlds is None:
             self.data = d
             return
@@ -157,10 +158,6 @@ class Simulation:
     def __reduce__(self) -> Any:
         state = tuple(np.asarray(x) for x in self._state)
         return _restored, (jax.tree.map(np.asarray, self._m), self.nworld, state, np.asarray(self._ctrl))
-
-    def _initial(self, keyframe: str | int | None) -> Data:
-        d = make_data(self._m, keyframe)
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (*self._lead, *x.shape)), d)
 
     def _advance(self, state: Any, ctrl: Any, n: int, derived: bool) -> tuple[Any, Any]:
         if n == 1:
@@ -283,9 +280,7 @@ class _Parts:
         worlds = "one world" if self.nworld is None else f"{self.nworld} worlds"
         title = f"{self.m.modelname or 'model'}, {worlds}, {what}"
         one_world = self.nworld is None
-        program = ahead(
-            function, args, self.m, ("Simulation", what), Progress(title, None), one_world, direct=one_world
-        )
+        program = ahead(function, args, self.m, ("Simulation", what), Progress(title, None), one_world)
         count = len(jax.tree.unflatten(program.results, range(program.results.num_leaves))[0])  # buffers of state
 
         def call(model: Any, state: Any, ctrl: Array, *n: Any) -> tuple[Any, Any]:

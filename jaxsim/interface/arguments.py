@@ -15,10 +15,11 @@ import numpy as np
 
 from jaxsim.core.contact import CONSTRAINT_FIELDS, CONTACT_FIELDS, WARNING_FIELDS, Constraint
 from jaxsim.core.data import DATA_FIELDS, Data
+from jaxsim.core.errors import did_you_mean
 from jaxsim.core.layout import Layout, make_layout
 from jaxsim.core.model import ARRAYS, MODEL_FIELDS, SIZES, Model
 from jaxsim.core.option import OPTION_INTS, Option, Statistic
-from jaxsim.core.struct import Field, did_you_mean, evaluate, fields_of
+from jaxsim.core.struct import Field, evaluate, fields_of
 from jaxsim.core.structure import per_structure
 from jaxsim.xla.compat import is_checked_by_shard_map
 

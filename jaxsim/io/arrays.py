@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.struct import did_you_mean
+from jaxsim.core.errors import did_you_mean
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native.c_source import ONE_LANE, function_source
-from jaxsim.native.direct import CFunction, Computed, DirectCall, Given, Prepared, direct_source
+from jaxsim.native.direct import Computed, DirectCall, Given, direct_source
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
@@ -28,8 +28,8 @@ from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.xla.compat import eval_jaxpr
 
-# Entries of all results that depend on the state. Above this, the time that XLA takes to start kernels does not matter. Time of a step as C over
-# that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
+# Entries of all results that depend on the state. Above this, the time that XLA takes to start kernels does not matter.
+# Time of a step as C over that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
 MOST_NUMBERS = 1_000_000
 MOST_CONSTANTS = 4096  # numbers of a table within a source
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
@@ -143,20 +143,24 @@ def _direct(made: _Parts) -> DirectCall | None:
         return None
     flat = made.flat
     place: dict[Var, Any] = {v: Given(i) for i, v in enumerate(flat.inputs[: len(flat.inputs) - len(made.tables)])}
+    given = [(v.shape, str(v.dtype)) for v in place]
     place |= dict(zip(flat.inputs[len(place) :], made.tables, strict=True))
-    calls: list[CFunction] = []
-    for k, (part, source) in enumerate(made.parts):
+    call: DirectCall | None = None
+    for part, source in made.parts:
         if part.flat is None or source is None:
             return None
-        kinds = [tuple((v.shape, str(v.dtype)) for v in x) for x in (part.flat.inputs, part.flat.outputs)]
+        outputs = part.flat.outputs
+        kinds = [(v.shape, str(v.dtype)) for v in outputs]
+        operands, own = tuple(place[v] for v in part.flat.inputs), tuple(map(Computed, range(len(outputs))))
         target = native.target_of(source, native.ONCE)
-        calls.append(CFunction(target, tuple(place[v] for v in part.flat.inputs), *kinds))
-        of = Prepared if k < made.shared else Computed
-        place |= {v: of(i) for i, v in enumerate(part.flat.outputs) if isinstance(v, Var)}
+        is_last = part is made.parts[-1][0]
+        for i, v in enumerate(outputs):
+            if isinstance(v, Var):
+                place[v] = Computed(i) if is_last else Given(len(given) + i)
+        call = DirectCall(target, tuple(given), operands, tuple(kinds), own, call)
+        given += kinds
     results = tuple(v if isinstance(v, np.ndarray) else place[v] for v in flat.outputs)
-    if any(isinstance(x, Prepared) for x in results):
-        return None
-    return DirectCall(calls[-1], calls[0] if made.shared else None, results)
+    return None if call is None else call._replace(results=results)
 
 
 def _record_all(

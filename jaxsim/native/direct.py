@@ -1,11 +1,13 @@
 """Call a program that is one C function without JAX: for loops in Python, where JAX's call takes longer than a part."""
 
 import ctypes
-from collections.abc import Callable, Sequence
-from functools import partial
-from operator import is_
+import itertools
+import math
+from collections.abc import Sequence
+from operator import is_not
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxsim.native import compiler
@@ -19,23 +21,25 @@ static XLA_FFI_Error* one_thread(XLA_FFI_ThreadPool_NumThreads_Args* args) {
 }
 static const XLA_FFI_Api services = {
   .XLA_FFI_Error_Create = some_error, .XLA_FFI_ThreadPool_NumThreads = one_thread};
-int direct(PARAMETERS) {
+/* layout: place of the pointers to results, their number, that of copies; offsets of results in memory; and copies that
+   are made after the call: source, target, bytes */
+int direct(void** arrays, char* memory, const int64_t* layout) {
   XLA_FFI_CallFrame frame = {sizeof frame, 0, &services};
   XLA_FFI_Error* failed = 0;
+  const int64_t *offsets = layout + 3, *copies = offsets + layout[1];
+  for (int64_t i = 0; i < layout[1]; i++) arrays[layout[0] + i] = memory + offsets[i];
   world(&frame, &failed, ARGUMENTS);
+  for (int64_t i = 0; i < layout[2]; i++, copies += 3) memcpy(arrays[copies[1]], arrays[copies[0]], copies[2]);
   return failed != 0;
 }
 """
+ALIGNMENT = 64  # bytes, of each result within the memory of all
+
+Kind = tuple[tuple[int, ...], str]  # shape and type
 
 
 class Given(NamedTuple):
     """An argument of the program."""
-
-    index: int
-
-
-class Prepared(NamedTuple):
-    """A result of the C function that computes what depends on fixed arguments only."""
 
     index: int
 
@@ -46,129 +50,210 @@ class Computed(NamedTuple):
     index: int
 
 
-class CFunction(NamedTuple):
-    """A C function of pointers.
-
-    target: name of its library, as `compiler.target_of` returns it.
-    operands: for each operand an argument of the program, a prepared result, or a table.
-    operand_kinds: shapes and types of the operands; `result_kinds`: of the results.
-    """
-
-    target: str
-    operands: tuple[Given | Prepared | np.ndarray, ...]
-    operand_kinds: tuple[tuple[tuple[int, ...], str], ...]
-    result_kinds: tuple[tuple[tuple[int, ...], str], ...]
-
-    def load(self) -> Callable[..., int]:
-        """Return the function, by ctypes; it returns whether memory was missing."""
-        function = compiler.function_of(self.target, "direct")
-        function.argtypes = [ctypes.c_void_p] * (len(self.operands) + len(self.result_kinds))
-        return function
-
-
 class DirectCall(NamedTuple):
     """A program that is one C function.
 
-    prepare: the function that computes what depends on fixed arguments only. It runs when one of them is another array.
+    target: name of its library, as `compiler.target_of` returns it.
+    given: shapes and types of the program's arguments, and of the results of `prepare`, which follow them.
+    operands: for each operand of the function an argument, or a table.
+    made: shapes and types of the function's results.
     results: for each result of the program a result of the function, an argument, or a constant.
+    prepare: the call that computes what depends on fixed arguments only, as those of a model.
     """
 
-    function: CFunction
-    prepare: CFunction | None
+    target: str
+    given: tuple[Kind, ...]
+    operands: tuple[Given | np.ndarray, ...]
+    made: tuple[Kind, ...]
     results: tuple[Computed | Given | np.ndarray, ...]
+    prepare: "DirectCall | None" = None
 
-    def load(self) -> Callable[..., list[Any]]:
-        """Return the program as a function of NumPy or JAX arrays of a CPU; results are new NumPy arrays, or
-        arguments.
-
-        Raises TypeError for arguments of other shapes or types, and MemoryError.
-        """
-        call = _Call(self.function, self.prepare)
-        own = [x.index if isinstance(x, Computed) else -1 for x in self.results]
-        return call if own == list(range(len(self.function.result_kinds))) else partial(_chosen, call, self.results)
+    def load(self) -> "DirectProgram":
+        """Return the program as a function."""
+        return DirectProgram(self)
 
 
-def _chosen(call: Callable[..., list[Any]], results: Sequence[Any], *args: Any) -> list[Any]:
-    found = call(*args)
-    return [
-        found[x.index] if isinstance(x, Computed) else args[x.index] if isinstance(x, Given) else x.copy()
-        for x in results
-    ]
+class DirectProgram:
+    """A function of NumPy or JAX arrays of a CPU that calls a C function.
 
+    Its results are read-only NumPy arrays, in new memory that they share. It recognises results of its last call, and
+    arguments that are given again, by identity. Raises TypeError for other shapes or types, and MemoryError.
+    """
 
-class _Call:
-    """A C function of the arguments of a program; results are new arrays."""
+    def __init__(self, call: DirectCall):
+        self._function = compiler.function_of(call.target, "direct")
+        self._function.argtypes = (ctypes.c_void_p,) * 3
+        self._prepare = _Prepare(call.prepare) if call.prepare else None
+        self._table = table = _Table(call)
+        self._read = list(table.given)  # indices of the arguments that are read
+        self._places = list(table.given.values())
+        self._guess = _Guess(list(range(len(self._read))), np.arange(table.size))
+        self._last = _Last([None] * len(self._read), [], table.constant_pointers(), {})
 
-    def __init__(self, of: CFunction, prepare: CFunction | None):
-        self._function, self._prepare = of.load(), prepare and _Call(prepare, None)
-        self._given: list[tuple[int, int, _Operand]] = []  # position, argument
-        self._prepared: list[tuple[int, int]] = []  # position, result of `prepare`
-        self._fixed: list[int] = [x.index for x in prepare.operands if isinstance(x, Given)] if prepare else []
-        pointers: list[Any] = [None] * len(of.operands)
-        for k, (x, kind) in enumerate(zip(of.operands, of.operand_kinds, strict=True)):
-            if isinstance(x, Given):
-                self._given.append((k, x.index, _Operand(*kind)))
-            elif isinstance(x, Prepared):
-                self._prepared.append((k, x.index))
-            else:
-                pointers[k] = _pointer(x)
-        self._made = [_Operand(*kind) for kind in of.result_kinds]
-        self._last: tuple[list[Any] | None, list[Any]] = None, pointers  # fixed arguments, and pointers with theirs
-
-    def __call__(self, *args: Any) -> list[Any]:
-        pointers = (self._with_prepared(args) if self._prepare else self._last[1]).copy()
-        for k, i, operand in self._given:
-            pointers[k] = operand.pointer(args[i])
-        found: list[Any] = [np.empty(x.shape, x.dtype) for x in self._made]
-        if self._function(*pointers, *[of.memory.from_buffer(x) for of, x in zip(self._made, found, strict=True)]):
+    def __call__(self, *args: Any) -> list[np.ndarray]:
+        table, last, guess = self._table, self._last, self._guess
+        if self._prepare:
+            args = (*args, *self._prepare(args))
+        given, known = [args[i] for i in self._read], last.given + last.results
+        pointers: Any = last.pointers[guess.places]
+        converted = {i: x for i, x in last.converted.items() if given[i] is last.given[i]}
+        remembered = given[:]
+        for i in itertools.compress(itertools.count(), map(is_not, given, [known[k] for k in guess.expected])):
+            x, place = given[i], self._places[i]
+            if x is last.given[i]:
+                pointers[place] = last.pointers[place]
+                continue
+            if getattr(x, "base", None) is not None:
+                self._look_for(i, x, last)
+            array = self._checked(i, x)
+            pointers[place] = _address(array)
+            if array is not x:
+                converted[i] = array
+                if not isinstance(x, jax.Array):  # its owner may change it
+                    remembered[i] = None
+        memory: Any = np.empty(table.bytes, np.uint8)
+        if self._function(table.pointers.from_buffer(pointers), table.memory.from_buffer(memory), table.layout):
             raise MemoryError("a program has no memory")
-        return found
+        results = table.views(memory)
+        self._last = _Last(remembered, results, pointers, converted)
+        return results
 
-    def _with_prepared(self, args: Sequence[Any]) -> list[Any]:
-        """Return pointers to tables and to what fixed arguments determine."""
-        known, pointers = self._last
-        fixed = [args[i] for i in self._fixed]
-        if known is None or not all(map(is_, known, fixed)):
-            found, pointers = self._prepare(*args), pointers.copy()
-            for k, i in self._prepared:
-                pointers[k] = _pointer(found[i])
-            self._last = fixed, pointers
+    def _look_for(self, i: int, x: np.ndarray, last: "_Last") -> None:
+        """Expect an argument among the results of the last call from now on, if it is one of them."""
+        for k, result in enumerate(last.results):
+            if x is result:
+                expected, places = self._guess.expected[:], self._guess.places.copy()
+                expected[i], places[self._places[i]] = len(last.given) + k, self._table.places[k]
+                self._guess = _Guess(expected, places)  # at once: other threads may call
+
+    def _checked(self, i: int, x: Any) -> np.ndarray:
+        """Return a contiguous array of the right type. Raises TypeError."""
+        shape, dtype = self._table.kinds[i]
+        array = np.asarray(x)
+        if array.shape == shape and array.dtype == dtype and array.flags.c_contiguous:
+            return array
+        if array.shape != shape or jax.dtypes.canonicalize_dtype(array.dtype) != dtype:
+            raise TypeError(f"an argument is {array.dtype}{array.shape}, wanted {dtype}{shape}, as compiled")
+        return np.array(array, dtype, order="C")
+
+
+class _Prepare:
+    """A program that is called when one of the arguments that it reads is another array than before."""
+
+    def __init__(self, call: DirectCall):
+        self._program = call.load()
+        self._read = [x.index for x in call.operands if isinstance(x, Given)]
+        self._last: tuple[list[Any], list[np.ndarray]] = [None], []
+
+    def __call__(self, args: Sequence[Any]) -> list[np.ndarray]:
+        known, results = self._last
+        given = [args[i] for i in self._read]
+        if any(map(is_not, given, known)) or len(known) != len(given):
+            results = self._program(*args)
+            self._last = given, results
+        return results
+
+
+def _address(x: Any) -> int:
+    if x.flags.writeable and x.size:
+        return ctypes.addressof(ctypes.c_char.from_buffer(x))  # takes a third of the time of the next line
+    return x.ctypes.data
+
+
+class _Guess(NamedTuple):
+    """Arrays that are expected as arguments, among those of the last call and then its results, and pointers to them.
+
+    places: of each pointer of the table its place in the table of the last call.
+    """
+
+    expected: list[int]
+    places: np.ndarray
+
+
+class _Last(NamedTuple):
+    """The last call: arguments, results, pointers, and arrays that stand for arguments of other types."""
+
+    given: list[Any]
+    results: list[np.ndarray]
+    pointers: np.ndarray
+    converted: dict[int, np.ndarray]
+
+
+class _Table:
+    """Order of the pointers of a call: operands, results in one memory, arguments and constants that are only copied.
+
+    given: place of the pointer to each argument that is read, and in `kinds` its shape and type.
+    places: places of the pointers to the results.
+    layout: address of what the C function knows of the results.
+    """
+
+    def __init__(self, call: DirectCall):
+        self.given: dict[int, int] = {}
+        self.constants: dict[int, np.ndarray] = {}
+        first, made, slots, copied = len(call.operands), list(call.made), [], []
+        for x in call.results:
+            if isinstance(x, Computed) and x.index not in slots:
+                slots.append(x.index)
+                continue
+            slots.append(len(made))
+            copied.append((x, len(made)))
+            made.append(_kind(x, call))
+        self.size = 0
+        for x in call.operands:
+            self._add(x)
+        self.size += len(made)
+        self.places = [first + slot for slot in slots]
+        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in made]
+        copies = [(self._place(x, first), first + slot, sizes[slot]) for x, slot in copied if sizes[slot]]
+        self.kinds = [(call.given[i][0], np.dtype(call.given[i][1])) for i in self.given]
+        ends = np.cumsum([0, *(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)]).tolist()
+        self.bytes = max(ends.pop(), ALIGNMENT)
+        self._layout = np.array([first, len(made), len(copies), *ends, *itertools.chain(*copies)], np.int64)
+        self.layout = self._layout.ctypes.data
+        self.memory, self.pointers = ctypes.c_char * self.bytes, ctypes.c_size_t * self.size
+        fields = [(dtype, shape or (1,)) for shape, dtype in made]  # a field without a shape would be a Python number
+        names = list(map(str, range(len(made))))
+        self._record = np.dtype({"names": names, "formats": fields, "offsets": ends, "itemsize": self.bytes})
+        self._slots = None if slots == list(range(len(made))) else slots
+        self._scalars = [k for k, slot in enumerate(slots) if not made[slot][0]]
+
+    def _place(self, x: Computed | Given | np.ndarray, first: int) -> int:
+        if isinstance(x, Computed):
+            return first + x.index
+        return self.given[x.index] if isinstance(x, Given) and x.index in self.given else self._add(x)
+
+    def _add(self, x: Given | np.ndarray) -> int:
+        if isinstance(x, Given):
+            self.given[x.index] = self.size
+        else:
+            self.constants[self.size] = np.ascontiguousarray(x)
+        self.size += 1
+        return self.size - 1
+
+    def constant_pointers(self) -> np.ndarray:
+        """Return a table of the addresses of constants, others zero."""
+        pointers = np.zeros(self.size, np.uintp)
+        for place, x in self.constants.items():
+            pointers[place] = x.ctypes.data
         return pointers
 
-
-class _Operand:
-    """An array that the function reads or writes; pointers to it keep its memory."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: str):
-        self.shape, self.dtype = shape, np.dtype(dtype)
-        self.memory = ctypes.c_char * int(np.prod(shape) * self.dtype.itemsize)
-        self.last: tuple[Any, Any] = None, None  # a JAX array and its pointer: a model is the same in each step
-
-    def pointer(self, x: Any) -> Any:
-        if x.__class__ is np.ndarray:
-            self._check(x)
-            try:
-                return self.memory.from_buffer(x)
-            except (TypeError, ValueError):  # read-only, or not contiguous
-                return _pointer(x)
-        last = self.last
-        if x is not last[0]:
-            array = np.asarray(x)
-            self._check(array)
-            self.last = last = x, _pointer(array)
-        return last[1]
-
-    def _check(self, x: np.ndarray) -> None:
-        if x.shape != self.shape or x.dtype != self.dtype:
-            raise TypeError(f"an argument is {x.dtype}{x.shape}, wanted {self.dtype}{self.shape}, as compiled")
+    def views(self, memory: np.ndarray) -> list[np.ndarray]:
+        """Return the results in this memory, which cannot be written to any more."""
+        memory.flags.writeable = False
+        found: Any = np.frombuffer(memory, self._record).item()  # a view of each field: all in 12 us for 120 fields
+        views = list(found) if self._slots is None else [found[slot] for slot in self._slots]
+        for k in self._scalars:
+            views[k] = views[k].reshape(())
+        return views
 
 
-def _pointer(x: np.ndarray) -> Any:
-    return np.ascontiguousarray(x).ctypes.data_as(ctypes.c_void_p)
+def _kind(x: Computed | Given | np.ndarray, call: DirectCall) -> Kind:
+    """Return shape and type of a result."""
+    if isinstance(x, np.ndarray):
+        return x.shape, str(x.dtype)
+    return (call.given if isinstance(x, Given) else call.made)[x.index]
 
 
 def direct_source(kinds: Sequence[str]) -> str:
-    """Return C source of `direct`, a function of pointers to these types, which calls `world`."""
-    parameters = ", ".join(f"void* a{i}" for i in range(len(kinds)))
-    arguments = ", ".join(f"({kind}*)a{i}" for i, kind in enumerate(kinds))
-    return _SOURCE.replace("PARAMETERS", parameters).replace("ARGUMENTS", arguments)
+    """Return C source of `direct`, a function of a table of pointers to these types, which calls `world`."""
+    return _SOURCE.replace("ARGUMENTS", ", ".join(f"({kind}*)arrays[{i}]" for i, kind in enumerate(kinds)))

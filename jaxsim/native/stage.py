@@ -23,7 +23,20 @@ from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
-from jaxsim.native.jaxpr import CORE, CORE_FORMS, GPU, PLAIN_FORMS, VECTORS, Flat, Operation, Term, Var, flatten, holds, nested
+from jaxsim.native.jaxpr import (
+    CORE,
+    CORE_FORMS,
+    GPU,
+    PLAIN_FORMS,
+    VECTORS,
+    Flat,
+    Operation,
+    Term,
+    Var,
+    flatten,
+    holds,
+    nested,
+)
 from jaxsim.native.segments import Segment, segments
 from jaxsim.xla.batching import depends
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
@@ -274,7 +287,10 @@ def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
     tangents = sum(read[len(read) - plan.tangents :])
     pick = lambda x, which: [y for y, w in zip(x, which, strict=True) if w]  # noqa: E731
     fixed = tuple(pick(plan.fixed, read))
-    params = {"plan": plan._replace(traced=traced, tangents=tangents, fixed=fixed), "worlds": worlds and tuple(pick(worlds, read))}
+    params = {
+        "plan": plan._replace(traced=traced, tangents=tangents, fixed=fixed),
+        "worlds": worlds and tuple(pick(worlds, read)),
+    }
     return read, eqn.replace(invars=pick(eqn.invars, read), outvars=pick(eqn.outvars, used), params=params)
 
 

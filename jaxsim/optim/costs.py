@@ -1,5 +1,6 @@
 """Costs and constraints of trajectories: residuals of `Data` with weights and norms, the same for every method."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +47,21 @@ class SmoothLength:
         return jnp.sqrt(jnp.sum(r * r) + self.width**2) - self.width
 
 
+def _check_function(function: Callable) -> None:
+    """Raise TypeError for a function that cannot be called with the data alone."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a function without one
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        raise TypeError(
+            f"Costs: a term has the arguments {signature}, wanted a function of the data alone: controls are d.ctrl, "
+            "the time is d.time, and a term of the final state belongs to final="
+        ) from None
+
+
 @partial(jax.tree_util.register_dataclass, data_fields=["weight"], meta_fields=["residual", "norm"])
 @dataclass(frozen=True)
 class Term:
@@ -59,6 +75,9 @@ class Term:
     residual: Residual
     weight: Any = 1.0
     norm: Norm = quadratic
+
+    def __post_init__(self) -> None:
+        _check_function(self.residual)
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["scale"], meta_fields=["function", "kind"])
@@ -74,6 +93,7 @@ class Constraint:
     scale: Any = 1.0
 
     def __post_init__(self) -> None:
+        _check_function(self.function)
         if self.kind not in ("equal", "below"):
             raise ValueError(f'kind of a constraint is {self.kind!r}; expected "equal" or "below"')
 

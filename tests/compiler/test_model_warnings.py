@@ -34,6 +34,11 @@ CASES = {
         "2: flex 'f': it is not rigid and has no",
     ),
     "not a number": ('<mujoco><worldbody>\n<body name="b" pos="nan 0 0"/></worldbody></mujoco>', "'pos' has a NaN"),
+    "range that falls": (
+        '<mujoco><worldbody><body>\n<joint name="j" range="90 -90"/><geom size="1"/></body></worldbody></mujoco>',
+        "2: joint 'j': 'range' falls from 90 to -90",
+    ),
+    "time step of zero": ('<mujoco>\n<option timestep="0"/></mujoco>', "2: option: the time step is 0"),
     "infinite": (
         '<mujoco><worldbody>\n<site pos="inf 0 0"/></worldbody></mujoco>',
         "2: site: attribute 'pos' is infinite",

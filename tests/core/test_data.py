@@ -39,3 +39,13 @@ def test_packed_rows_are_compiled_once_for_a_shape(traces):
     jax.jit(jaxsim.forward)(again, jaxsim.make_data(again)).efc_force.block_until_ready()
     assert len(traces) == 4
     np.testing.assert_array_equal(batch.efc_J[1], d.efc_J)
+
+
+def test_a_first_state_compiles_no_program(caplog):
+    m = jaxsim.load_model("""<mujoco><worldbody><body name="hand" mocap="true" pos="0 0 1"><geom size=".1"/></body>
+      <body><joint/><geom size=".123"/></body></worldbody></mujoco>""")
+    with jax.log_compiles():
+        d = jaxsim.make_data(m)
+    assert not [x for x in caplog.messages if "Compiling" in x]
+    np.testing.assert_array_equal(d.mocap_pos, [[0, 0, 1]])
+    assert d.qpos.unsafe_buffer_pointer() != m.qpos0.unsafe_buffer_pointer()

@@ -167,6 +167,10 @@ def test_verdict_on_whole_documents_is_mujoco_one(text):
         ('<worldbody><geom size="1 2 3 4"/></worldbody>', "attribute 'size': has 4 numbers; at most 3 are allowed"),
         ('<worldbody><geom pos="1 2"/></worldbody>', "attribute 'pos': has 2 numbers; 3 are needed"),
         ('<worldbody><geom pos="1 b 2"/></worldbody>', "'b' is not a number"),
+        ('<worldbody><geom pos="1,2,3"/></worldbody>', "'pos': separate numbers by spaces, not commas"),
+        ('<worldbody><geom pos="1"/></worldbody>', "'pos': has 1 number; 3 are needed"),
+        ('<actuator><position kP="1"/></actuator>', "unknown attribute 'kP' in position; did you mean 'kp'?"),
+        ('<sensor><accelerometer body="a"/></sensor>', "unknown attribute 'body' in accelerometer; known are cutoff"),
         ("<sensor><touch/></sensor>", "the attribute 'site' is required"),
         ("<option><flag/><flag/></option>", "option can have only one flag"),
         (

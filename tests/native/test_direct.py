@@ -65,7 +65,7 @@ def test_a_program_with_a_part_of_jax_has_no_direct_call():
 
 def test_a_library_that_is_loaded_again_counts_as_used():
     (call,) = recorded(lambda x: 2 * jnp.sin(x), jnp.zeros(3))
-    library = compiler.folder() / f"{call.function.target}.so"
+    library = compiler.folder() / f"{call.target}.so"
     os.utime(library, (0, 0))
-    del compiler.loaded[call.function.target]  # as in a process that has not loaded it
-    assert compiler.load_again({call.function.target: False}) and library.stat().st_mtime > 1e9
+    del compiler.loaded[call.target]  # as in a process that has not loaded it
+    assert compiler.load_again({call.target: False}) and library.stat().st_mtime > 1e9

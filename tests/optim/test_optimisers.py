@@ -363,3 +363,10 @@ def test_callbacks_see_every_iteration():
 
 
 both = jax.jit(jax.value_and_grad(rollout_cost))
+
+
+def test_costs_of_other_arguments_are_refused():
+    with pytest.raises(TypeError, match=r"arguments \(d, u, i\), wanted a function of the data alone"):
+        optim.Costs(lambda d, u, i: u)
+    with pytest.raises(TypeError, match="function of the data alone"):
+        optim.Costs(constraints=optim.Constraint(lambda d, u: u))

@@ -53,6 +53,8 @@ def limited(obj: DraftObject, switch: str, bounds: list[float], autolimits: bool
         raise obj.error(
             f"'{what}range' is given but '{what}limited' is not; give it, or set compiler autolimits='true'"
         )
+    if bounds[0] > bounds[1]:
+        obj.el.warn(f"'{what}range' falls from {bounds[0]:g} to {bounds[1]:g}, which is no limit; swap the numbers")
     return bounds[0] < bounds[1]
 
 

@@ -15,7 +15,7 @@ from jaxsim.core.types import SleepPolicy
 from jaxsim.engine.islands import sleep
 from jaxsim.engine.step.first_program import compare_first
 from jaxsim.engine.step.forward import forward
-from jaxsim.engine.structure.checks import initial_state
+from jaxsim.engine.structure.checks import initial_state, with_history
 from jaxsim.interface.public import public
 
 
@@ -26,7 +26,9 @@ def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = 
     Every array has its final shape and dtype, so that `step` compiles once, and its own buffer, so that it can be
     donated. A model on the host (NumPy leaves) gives NumPy data. Raises KeyError for an unknown keyframe.
     """
-    d = _with_own_positions(initial_state(m, allocate(m)))
+    d = with_history(m, allocate(m))
+    if isinstance(d.qpos, jax.core.Tracer):
+        d = _with_own_positions(d)
     d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
     compare_first(m, d)
     d = d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe).id)

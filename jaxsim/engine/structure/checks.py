@@ -37,7 +37,11 @@ def warn(d: Data, kind: WarningType, bad: Array, count: int = 1) -> Data:
 
 def initial_state(m: Model, d: Data) -> Data:
     """Set positions, mocap poses and histories to the initial state, and wake all trees."""
-    d = at_qpos0(m, d)
+    return with_history(m, at_qpos0(m, d))
+
+
+def with_history(m: Model, d: Data) -> Data:
+    """Set histories to the initial state."""
     return d.replace(history=initial_history(m)) if m.nhistory else d
 
 

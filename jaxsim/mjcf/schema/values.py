@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxsim.core import errors
 from jaxsim.mjcf.schema import language
 
 _FLOAT = re.compile(
@@ -69,15 +69,14 @@ class Attribute:
         return self.kind in ("f", "g", "i")
 
 
-_MAX_LISTED = 8  # longer lists of choices are left out of messages
+_MAX_LISTED = 12  # longer lists of choices are left out of messages
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the choice nearest to `word`, else a list of the choices if these are few."""
     choices = sorted(filter(None, choices))
-    close = difflib.get_close_matches(word, choices, 1, 0.6)
-    if close:
-        return f"; did you mean '{close[0]}'?"
+    if hint := errors.did_you_mean(word, choices):
+        return hint
     return f"; known are {', '.join(choices)}" if 0 < len(choices) <= _MAX_LISTED else ""
 
 
@@ -88,9 +87,7 @@ def _tokens(text: str) -> list[str]:
 
 def _parse_float(token: str, single: bool) -> float:
     if not _FLOAT.match(token):
-        raise ValueError(
-            f"'{token}' is not a number" + ("; separate numbers by spaces, not commas" if "," in token else "")
-        )
+        raise ValueError(f"'{token}' is not a number")
     low = token.lower()
     if "nan" in low:
         return float("nan")
@@ -117,6 +114,10 @@ def _parse_int(token: str) -> int:
     return value
 
 
+def _counted(numbers: Any) -> str:
+    return f"{len(numbers)} number{'' if len(numbers) == 1 else 's'}"
+
+
 def _parse_numbers(attribute: Attribute, text: str, pad: bool) -> Any:
     tokens = _tokens(text)
     length = attribute.length
@@ -124,10 +125,12 @@ def _parse_numbers(attribute: Attribute, text: str, pad: bool) -> Any:
         if attribute.kind == "i" and length == 1:
             raise ValueError("a number is missing")
         return None
+    if "," in text:
+        raise ValueError("separate numbers by spaces, not commas")
     if length is not None and len(tokens) > length:
-        raise ValueError(f"has {len(tokens)} numbers; at most {length} are allowed")
+        raise ValueError(f"has {_counted(tokens)}; at most {length} are allowed")
     if length is not None and attribute.exact and not pad and len(tokens) < length:
-        raise ValueError(f"has {len(tokens)} numbers; {length} are needed")
+        raise ValueError(f"has {_counted(tokens)}; {length} are needed")
     if attribute.kind == "i":
         values: list = [_parse_int(t) for t in tokens]
         if length == 1:
@@ -201,7 +204,7 @@ def check_value(attribute: Attribute, value: Any) -> Any:
             return array
         if len(array) > attribute.length or (attribute.exact and len(array) < attribute.length):
             need = f"{attribute.length} are needed" if attribute.exact else f"at most {attribute.length} are allowed"
-            raise ValueError(f"has {len(array)} numbers; {need}")
+            raise ValueError(f"has {_counted(array)}; {need}")
         return array[0].item() if attribute.length == 1 else array
     if attribute.kind == "b" and isinstance(value, bool | np.bool_):
         return bool(value)
