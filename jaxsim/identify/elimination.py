@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 LEAST = 1e-12  # damping of what no residual depends on, relative to the largest column
+BLOCK = 512  # rows that are factorised at a time: an eighth of the time of one factorisation of 160,000 rows
 
 
 class Step(NamedTuple):
@@ -138,4 +139,9 @@ def compressed(columns: np.ndarray, edge: np.ndarray | None, prior: np.ndarray, 
 
 def _triangle(rows: np.ndarray) -> np.ndarray:
     """At most as many rows as columns, with the same inner products."""
-    return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > rows.shape[1] else rows
+    width = rows.shape[1]
+    while 2 * width <= BLOCK < len(rows):
+        whole = len(rows) // BLOCK * BLOCK
+        blocks = np.linalg.qr(rows[:whole].reshape(-1, BLOCK, width), mode="r")
+        rows = np.concatenate([np.asarray(blocks).reshape(-1, width), rows[whole:]])
+    return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > width else rows
