@@ -32,8 +32,9 @@ def main() -> None:
     y = y + 0.002 * rng.standard_normal(y.shape)
     data = identify.recordings(m, ctrl, {"q1": y[..., :1], "q2": y[..., 1:]}, sigma=0.002)
     problem = identify.Problem(m, data, parameters)
-    start = problem.start(problem.first[None] + 0.2)
-    for label in ("with compilation", "again"):
+    first = problem.first[None]
+    for label, away in (("with compilation", 0.2), ("again", 0.21)):
+        start = problem.start(first + away)
         began = time.perf_counter(), time.process_time()
         linear = problem.linear(start)[0]
         step = linear.step(1e-6, np.zeros(len(problem.first), bool))

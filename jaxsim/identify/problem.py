@@ -267,6 +267,7 @@ class Problem:
         """Results of `linear`, and the Jacobian (n, p) of the first point's residuals in the first chunk."""
         if self.latest is not None and all(map(np.array_equal, self.latest[0], point)):
             return self.latest[1:]
+        self.latest = None  # its Jacobian may be large
         q, jacobian = self.shifts, None
         priors = self._prior_rows(point.free)
         parts: list[list[Linear]] = [[] for _ in point.free]
