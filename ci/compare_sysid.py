@@ -6,8 +6,8 @@
 `own` is the example of sysid's integration test: armatures of five joints from one record of 2 s without noise, fitted
 when all of them are within 1e-4 of the truth. `arm` has the same arm, 32 records of 1 s with noise of 0.5 %, and ten
 parameters; it is fitted when the residual is at most 1.001 times the least that either found. Times begin with the
-fit and end with the first evaluation there; of ours also that of the whole call, with its intervals and checks. Our first call compiles, the
-second fits the same records from another start.
+fit and end with the first evaluation there; of ours also with the end of the call, with its intervals and checks. Our
+first call compiles, the second fits the same records from another start.
 """
 
 import argparse
