@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 LEAST = 1e-12  # damping of what no residual depends on, relative to the largest column
+BLOCK = 256  # rows of one factorisation, below which BLAS starts no threads: 8 ms for 160,000 rows by 11, for 66
 
 
 class Step(NamedTuple):
@@ -133,9 +134,14 @@ def compressed(columns: np.ndarray, edge: np.ndarray | None, prior: np.ndarray, 
     width = columns.shape[-1] - q
     if not q:
         return Linear(None, None, prior, _triangle(columns.reshape(-1, width)))
-    return Linear(np.asarray(np.linalg.qr(columns, mode="r")), edge, prior, np.zeros((0, width)))
+    return Linear(_triangle(columns), edge, prior, np.zeros((0, width)))
 
 
 def _triangle(rows: np.ndarray) -> np.ndarray:
-    """At most as many rows as columns, with the same inner products."""
-    return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > rows.shape[1] else rows
+    """At most as many rows (..., n, width) as columns, with the same inner products."""
+    width, batch = rows.shape[-1], rows.shape[:-2]
+    while 2 * width <= BLOCK < rows.shape[-2]:
+        whole = rows.shape[-2] // BLOCK * BLOCK
+        blocks = np.asarray(np.linalg.qr(rows[..., :whole, :].reshape(*batch, -1, BLOCK, width), mode="r"))
+        rows = np.concatenate([blocks.reshape(*batch, -1, width), rows[..., whole:, :]], -2)
+    return np.asarray(np.linalg.qr(rows, mode="r")) if rows.shape[-2] > width else rows

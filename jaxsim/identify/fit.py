@@ -29,6 +29,7 @@ from jaxsim.optim.shooting import shoot
 HORIZONS = (60, 200, 600, 2000)  # steps of the first fits to a long record
 LARGEST_PART = 0.7  # of the record that a first fit may have
 NEAR = 1e-2  # relative improvement that ends a preliminary fit
+LEAST = 1e-10  # relative improvement below which an iteration has found nothing
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
 PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
 EXACT = 1e-9  # likewise, residuals at which iterations end
@@ -161,17 +162,17 @@ def identify(
     for h in horizons if resume is None or not Path(resume).exists() else ():
         point, _ = _preliminary(run, problem.until(h), point, iterations, progress)
     if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
-        for first_loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
-            problem.loss = first_loss
-            point, _ = _preliminary(run, problem, point, max(1, iterations // 3), progress)
-        problem.loss = robust
+        for first_loss in (Loss(), dataclasses.replace(robust, scale=FIRST_SCALE * robust.scale)):
+            part = problem.replace(loss=first_loss)
+            point, _ = _preliminary(run, part, point, max(1, iterations // 3), progress)
     if method == "lm":
         exact = EXACT**2 * _variation(problem)
         run = partial(levenberg, resume=None if resume is None else Path(resume), enough=exact)
     point, history = run(problem, point, iterations, progress)
     for _ in range(ROUNDS if noise == "estimated" else 0):
         before = problem.data.sigma
-        problem.data = dataclasses.replace(data, sigma=_estimated_noise(problem, point, history))
+        sigma = _estimated_noise(problem, point, history)
+        problem = problem.replace(data=dataclasses.replace(data, sigma=sigma))
         point, history = run(problem, point, iterations, progress)
         if np.allclose(problem.data.sigma, before, rtol=AGREE):
             break
@@ -212,7 +213,8 @@ def levenberg(
     point, damping, history = first, np.full(len(first.free), 1e-2), []
     if resume is not None and resume.exists():
         point, damping, history = _load(resume, first)
-    history = history or [_costs(problem, point)]
+    costs = np.array([linear.cost() for linear in problem.linear(point)])
+    history = history or [np.where(np.isfinite(costs), costs, np.inf)]
     low, high = np.asarray(problem.low), np.asarray(problem.high)
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
@@ -228,7 +230,7 @@ def levenberg(
             costs = problem.costs(tried).reshape(trials.shape)
             choice = np.argmin(costs, 1)
             row = np.arange(len(damping))
-            better = costs[row, choice] < history[-1]
+            better = costs[row, choice] < (1 - LEAST) * history[-1]
             picked = row * len(TRIALS) + choice
             point = Point(*(np.where(better.reshape(-1, *(1,) * (x.ndim - 1)), y[picked], x)
                             for x, y in zip(point, tried, strict=True)))  # fmt: skip
@@ -237,8 +239,8 @@ def levenberg(
             shown(np.nanmin(history[-1]))
             if resume is not None:
                 _save(resume, point, damping, history)
-            stalled = history[-2] - history[-1] <= 1e-10 * history[-1]
-            if np.all(stalled & ((damping > 1e3) | (expected <= 1e-10 * history[-1]))):
+            stalled = history[-2] - history[-1] <= LEAST * history[-1]
+            if np.all(stalled & ((damping > 1e3) | (expected <= LEAST * history[-1]))):
                 break
             slow = better & (history[-2] - history[-1] <= settled * history[-1])
             if np.all(slow | (history[-1] <= enough)):
@@ -259,11 +261,6 @@ def _estimated_noise(problem: Problem, point: Point, history: np.ndarray) -> np.
     sums, counts = (np.bincount(names, x)[names] for x in ((r**2).sum((0, 1)), count))
     share = max(1e-3, 1 - unknowns / max(1, count.sum()))
     return np.maximum(np.sqrt(sums / np.maximum(1, counts) / share), 1e-9 * problem.data.sigma)
-
-
-def _costs(problem: Problem, point: Point) -> np.ndarray:
-    """Costs (s,) of the starts, by the program of their trials."""
-    return problem.costs(Point(*(np.repeat(x, len(TRIALS), 0) for x in point)))[:: len(TRIALS)]
 
 
 def _save(path: Path, point: Point, damping: np.ndarray, history: list[np.ndarray]) -> None:

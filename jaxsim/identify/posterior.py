@@ -1,6 +1,5 @@
 """Posterior of a fit's parameters: NUTS on the exact gradient, and profile likelihoods of one parameter."""
 
-import copy
 import dataclasses
 
 import jax
@@ -225,8 +224,7 @@ def profile(fit: Fit, label: str, *, iterations: int = 10) -> Profile:
 
 def _held(problem: Problem, point: Point, i: int, place: float, starts: int, iterations: int) -> Point:
     """Best point with coordinate i at a place."""
-    part = copy.copy(problem)
-    part.low, part.high = problem.low.at[i].set(place), problem.high.at[i].set(place)
+    part = problem.replace(low=problem.low.at[i].set(place), high=problem.high.at[i].set(place))
     free = np.array(point.free)
     free[i] = place
     points, history = levenberg(part, Point(free, point.shift).repeated(starts), iterations, False)

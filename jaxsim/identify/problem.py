@@ -94,6 +94,7 @@ class Problem:
         ends = None if self.ends is None else jnp.asarray(self.ends)
         self.setting = Setting(m, jnp.asarray(self.deviations), ends, jnp.int32(self.window))
         self.chunk = min(self.trajectories, chunk or self._chunk())
+        self.latest: tuple[Point, list[Linear], np.ndarray] | None = None  # of `linearised`
 
     def _read_windows(self, window: int | None, initial: Initial | None, continuity: Initial | None) -> None:
         """Cut controls and measurements into windows, the last one filled up with missing rows."""
@@ -178,12 +179,16 @@ class Problem:
         y = programs().simulate(self.simulator, self.setting, *points, self.everything())[0]
         return y[0, :, : self.rows]
 
-    def until(self, rows: int) -> "Problem":
-        """The same problem with only the first rows of trajectories without windows; it shares compiled programs."""
+    def replace(self, **changes: Any) -> "Problem":
+        """The same problem with other attributes, such as `loss` or `data` with another noise; it shares programs."""
         part = copy.copy(self)
-        part.setting = self.setting._replace(length=jnp.int32(rows))
-        part.measured = np.where(np.arange(self.rows)[:, None] < rows, self.measured, np.nan)
+        vars(part).update(changes, latest=None)
         return part
+
+    def until(self, rows: int) -> "Problem":
+        """The same problem with only the first rows of trajectories without windows."""
+        measured = np.where(np.arange(self.rows)[:, None] < rows, self.measured, np.nan)
+        return self.replace(setting=self.setting._replace(length=jnp.int32(rows)), measured=measured)
 
     def differentiable_cost(self) -> Callable[[Array, Array], Array]:
         """Cost of least squares as a function of free coordinates (p,) and shifts (k, w, q), for programs of JAX.
@@ -260,6 +265,9 @@ class Problem:
 
     def linearised(self, point: Point) -> tuple[list[Linear], np.ndarray]:
         """Results of `linear`, and the Jacobian (n, p) of the first point's residuals in the first chunk."""
+        if self.latest is not None and all(map(np.array_equal, self.latest[0], point)):
+            return self.latest[1:]
+        self.latest = None  # its Jacobian may be large
         q, jacobian = self.shifts, None
         priors = self._prior_rows(point.free)
         parts: list[list[Linear]] = [[] for _ in point.free]
@@ -270,7 +278,8 @@ class Problem:
                 edge = None if edges is None else edges[i]
                 out.append(compressed(rows[i], edge, np.asarray(point.shift[i, place], float), q))
         assert jacobian is not None
-        return [Linear.joined(out, priors[i]) for i, out in enumerate(parts)], jacobian
+        self.latest = point, [Linear.joined(out, priors[i]) for i, out in enumerate(parts)], jacobian
+        return self.latest[1:]
 
     def _rows(self, point: Point, place: slice, chunk: Chunk, shift: Array) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows of windows (s, c, w, n, q + p + 1) and of gaps (s, c, w - 1, 2 nv, 2 q + p + 1): see `Linear`."""

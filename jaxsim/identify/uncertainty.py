@@ -95,11 +95,15 @@ def rough(
     above, below = np.clip(free + moves, low, high), np.clip(free - moves, low, high)
     values = np.asarray(residuals(np.concatenate([above, below])), np.float64)
     width = (above - below).sum(1)
-    noise = ROUNDING * np.finfo(jac.dtype).eps * np.linalg.norm(values, axis=1).max()
+    change = values[: len(moves)] - values[len(moves) :]
+    size, column = (np.sqrt((x**2).sum(-1)) for x in (change, np.float64(jac.T)))
+    said = width * np.tile(column, len(steps))
+    cross = width * np.einsum("kpn,np->kp", change.reshape(-1, p, len(jac)), np.float64(jac)).ravel()
+    off = np.sqrt(np.maximum(size**2 - 2 * cross + said**2, 0))
+    noise = ROUNDING * np.finfo(jac.dtype).eps * np.sqrt((values**2).sum(1).max())
     lines = []
     for j in range(p):
-        found = [_disagreement(values[i] - values[len(moves) + i], jac[:, j], width[i], noise)
-                 for i in range(j, len(moves), p)]  # fmt: skip
+        found = [_disagreement(float(size[i]), float(said[i]), float(off[i]), noise) for i in range(j, len(moves), p)]
         worst = int(np.argmax([max(ratio, 1 / ratio) for ratio in found]))
         if found[worst] != 1:
             lines.append(
@@ -110,11 +114,11 @@ def rough(
     return lines
 
 
-def _disagreement(change: np.ndarray, column: np.ndarray, width: float, noise: float) -> float:
-    """Size of a change of residuals relative to what a column of the Jacobian says, one where they agree."""
-    linear = np.float64(column) * width
-    size, said = float(np.linalg.norm(change)), float(np.linalg.norm(linear))
-    off = float(np.linalg.norm(change - linear))
-    agree = not width or not np.isfinite(off) or off <= max(DISAGREE * max(size, said), noise)
+def _disagreement(size: float, said: float, off: float, noise: float) -> float:
+    """Size of a change of residuals relative to what the derivative says, one where they agree.
+
+    `off` is the length of their difference.
+    """
+    agree = not np.isfinite(off) or off <= max(DISAGREE * max(size, said), noise)
     ratio = max(size, TINY) / max(said, TINY)
     return 1.0 if agree else ratio if ratio != 1 else 1 + DISAGREE

@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import without_constants
-from jaxsim.xla.compat import custom_vmap, eval_jaxpr
+from jaxsim.xla.compat import custom_vmap, dce_jaxpr, eval_jaxpr
 
 # Worlds per group of a round on a CPU; LLVM would unroll loops of up to 32 short iterations, not vectorise them.
 GROUP = 40
@@ -24,6 +24,21 @@ def traced_once(function: Callable[..., Any], *args: Any) -> tuple[Callable[...,
     """
     run, constants, zeros = without_constants(function, args)
     return partial(run, constants), zeros
+
+
+def without_unused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function without operations whose results are not used.
+
+    XLA removes those of its own. A native program computes all its results, unless the body of a loop leaves them out.
+    """
+
+    def run(*args: Any) -> Any:
+        traced, shape = jax.make_jaxpr(function, return_shape=True)(*args)
+        used, _ = dce_jaxpr(traced.jaxpr, [True] * len(traced.jaxpr.outvars), instantiate=True)
+        found = eval_jaxpr(used, traced.consts, *jax.tree.leaves(args))
+        return jax.tree.unflatten(jax.tree.structure(shape), found)
+
+    return run
 
 
 def when(needed: Array, function: Callable[[], Any]) -> Any:

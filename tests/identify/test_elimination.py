@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxsim.identify.elimination import Linear, compressed
+from jaxsim.identify.elimination import BLOCK, Linear, compressed
 
 K, W, P, Q, ROWS, GAP = 3, 4, 2, 2, 5, 4
 
@@ -66,3 +66,11 @@ def test_parameters_that_are_fixed_do_not_move_and_damping_shortens_the_step():
     assert step.free[0] == 0 and step.free[1] != 0
     none = np.zeros(P, bool)
     assert np.linalg.norm(linear.step(100.0, none).free) < 0.1 * np.linalg.norm(linear.step(1e-14, none).free)
+
+
+def test_many_rows_are_factorised_in_blocks():
+    rows = np.random.default_rng(0).standard_normal((3, 1, BLOCK + 7, 4))
+    factor = compressed(rows, None, np.zeros((3, 1, 0)), 0).shared
+    flat = rows.reshape(-1, 4)
+    assert factor.shape == (4, 4)
+    np.testing.assert_allclose(factor.T @ factor, flat.T @ flat, rtol=1e-12)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsim.xla.loops import GROUP, while_each, while_packed
+from jaxsim.xla.loops import GROUP, while_each, while_packed, without_unused
 
 
 def collatz(x, step=3):
@@ -98,3 +98,13 @@ def test_a_packed_loop_is_a_plain_loop():
     want = jax.vmap(partial(lax.while_loop, go, body))(start)
     np.testing.assert_array_equal(got.x, want.x)
     np.testing.assert_array_equal(got.gap, want.gap)
+
+
+def test_the_body_of_a_loop_is_computed_without_what_it_does_not_use():
+    """The closed-over operand keeps its derivative."""
+
+    def both(scale, x):
+        return without_unused(lambda x: {"half": scale * {"half": x / 2, "sine": jnp.sin(x)}["half"]})(x)["half"]
+
+    assert "sin" not in str(jax.make_jaxpr(both)(3.0, 1.0))
+    assert jax.grad(both)(3.0, 1.0) == 0.5

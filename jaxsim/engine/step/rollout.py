@@ -18,7 +18,7 @@ from jaxsim.engine.step.derived import carried, fields_read, from_carried, with_
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 from jaxsim.native.stage import stage
-from jaxsim.xla.loops import traced_once
+from jaxsim.xla.loops import traced_once, without_unused
 
 Outputs = Sequence[str] | Callable[[Data], Any]
 
@@ -69,6 +69,7 @@ def rollout(
     blank = jax.tree.map(jnp.zeros_like, d)
     read = frozenset() if rows is not None else fields_read(lambda d: policy(jnp.int32(0), d), d)
 
+    @without_unused
     def advance(m: Model, state: dict[str, Any], index: Array, row: Array | None) -> tuple[dict[str, Any], Any]:
         d = blank.replace(**state)
         d = d.replace(ctrl=policy(index, with_fields(m, d, read)) if row is None else row)
