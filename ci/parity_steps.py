@@ -1,11 +1,12 @@
 """Compare one step from the same state with MuJoCo, over real models: a line per model with the worst field.
 
-    python ci/parity_steps.py [--program jit|compile|batch] [--backend auto|native|xla] [--float32]
+    python ci/parity_steps.py [--program jit|compile|batch|rows] [--backend auto|native|xla] [--float32]
                               [--states N | --at STEPS ...] [--timeout SECONDS] [FILES or folders ...]
 
 Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States are those of a trajectory of
 MuJoCo with random controls, every 40 steps or after the steps that `--at` names. The step is `jax.jit`'s, that of
-`jaxsim.compile`, or one batch of all states. Every file has a process of its own, so that a crash or a hang is one line
+`jaxsim.compile`, or one batch of all states. Of `rows`, which compiles in a third of the time, only constraint rows and
+solver are ours: everything before comes from MuJoCo. Every file has a process of its own, so that a crash or a hang is one line
 of the table. The line also holds warnings of what has no native program, and the processor time until the first step
 is done. Every stage's output that both have is compared. An error is
 relative to the largest entry of the field, at least one. Where contacts differ, MuJoCo's are also computed at poses
@@ -27,6 +28,8 @@ import mujoco
 import numpy as np
 
 import jaxsim
+from jaxsim.engine.constraint.make import make_constraint, reference_constraint
+from jaxsim.engine.constraint.solve import fwd_constraint
 from jaxsim.xla.options import jit
 from validation.oracle import dense_jacobian, oracle_data
 
@@ -164,6 +167,11 @@ def is_tie(model, data, d, qpos) -> bool:
     return False
 
 
+def constrained(m, d):
+    """Data after the stages of constraints."""
+    return fwd_constraint(m, reference_constraint(m, make_constraint(m, d)))
+
+
 def stepper(m, d, program: str):
     """Function of a list of Data to the list of Data after one step."""
     if program == "batch":
@@ -174,7 +182,8 @@ def stepper(m, d, program: str):
             return [jax.tree.map(lambda x: x[i], worlds) for i in range(len(states))]  # noqa: B023
 
         return run
-    step = jaxsim.compile(m) if program == "compile" else jit(jaxsim.step).lower(m, d).compile()
+    function = constrained if program == "rows" else jaxsim.step
+    step = jaxsim.compile(m) if program == "compile" else jit(function).lower(m, d).compile()
     return lambda states: [step(m, x) for x in states]
 
 
@@ -184,8 +193,11 @@ def processor_time() -> float:
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def trajectory(m, d0, model, times: list[int]):
-    """Data before a step, pose and MuJoCo's data after it, for each of `times` at which MuJoCo's numbers are finite."""
+def trajectory(m, d0, model, times: list[int], program: str = "jit"):
+    """Data before a step, pose and MuJoCo's data after it, for each of `times` at which MuJoCo's numbers are finite.
+
+    Of the program `rows`, the data before and after the stages of constraints.
+    """
     data = mujoco.MjData(model)
     if model.nkey:
         mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -194,6 +206,12 @@ def trajectory(m, d0, model, times: list[int]):
         for _ in range(time_of_state - done):
             data.ctrl[:] = rng.uniform(-0.5, 0.5, model.nu)
             mujoco.mj_step(model, data)
+        if program == "rows":
+            mujoco.mj_forward(model, data)
+            before, pose = jax.tree.map(np.array, oracle_data(m, d0, data)), data.qpos.copy()
+            out += [(before, pose, copy.copy(data))] if np.isfinite(data.qacc).all() else []
+            done = time_of_state
+            continue
         before, pose = jax.tree.map(np.array, copied(m, d0, model, data)), data.qpos.copy()
         mujoco.mj_step(model, data)
         done = time_of_state + 1
@@ -214,7 +232,7 @@ def check(path: pathlib.Path, times: list[int], program: str, backend: str) -> s
         m = m.replace(opt=m.opt.replace(backend=backend, **changed))
         d0 = jaxsim.make_data(m)
         loaded = processor_time()
-        states = trajectory(m, d0, model, times)
+        states = trajectory(m, d0, model, times, program)
         if not states:
             return "unstable  MuJoCo's numbers are not finite"
         start += processor_time() - loaded
@@ -283,7 +301,7 @@ def guarded(limit: float, *arguments) -> str:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
-    parser.add_argument("--program", choices=("jit", "compile", "batch"), default="jit")
+    parser.add_argument("--program", choices=("jit", "compile", "batch", "rows"), default="jit")
     parser.add_argument("--backend", choices=("auto", "native", "xla"), default="auto")
     parser.add_argument("--float32", action="store_true")
     parser.add_argument("--states", type=int, default=5)
