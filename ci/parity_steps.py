@@ -5,8 +5,8 @@
 
 Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States are those of a trajectory of
 MuJoCo with random controls, every 40 steps or after the steps that `--at` names. The step is `jax.jit`'s, that of
-`jaxsim.compile`, or one batch of all states. With `rows` only constraint rows and solver are ours, and everything before
-comes from MuJoCo. Every file has a process of its own, so that a crash or a hang is one line of the table. The line
+`jaxsim.compile`, or one batch of all states. With `rows` only constraint rows and solver are ours; all before comes
+from MuJoCo. Every file has a process of its own, so that a crash or a hang is one line of the table. The line
 also holds warnings of what has no native program, and the processor time until the first step is done. Every stage's
 output that both have is compared. An error is relative to the largest entry of the field, at least one. Where contacts
 differ, MuJoCo's are also computed at poses moved by 1e-15 to 1e-9. If they then equal jaxsim's, the state is a tie, in
