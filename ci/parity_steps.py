@@ -1,13 +1,16 @@
 """Compare one step from the same state with MuJoCo, over real models: a line per model with the worst field.
 
-    python ci/parity_steps.py [--float32] [--states N | --at STEPS ...] [--timeout SECONDS] [FILES or folders ...]
+    python ci/parity_steps.py [--program jit|compile|batch|rows] [--backend auto|native|xla] [--float32]
+                              [--states N | --at STEPS ...] [--timeout SECONDS] [FILES or folders ...]
 
 Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States are those of a trajectory of
-MuJoCo with random controls, every 40 steps or after the steps that `--at` names. Every file has a process of its own,
-so that a crash or a hang is one line of the table. Every stage's output that both have is compared. An error is
-relative to the largest entry of the field, at least one. Where contacts differ, MuJoCo's are also computed at poses
-moved by 1e-15 to 1e-9. If they then equal jaxsim's, the state is a tie, in which rounding decides: it is counted as
-such and not compared.
+MuJoCo with random controls, every 40 steps or after the steps that `--at` names. The step is `jax.jit`'s, that of
+`jaxsim.compile`, or one batch of all states. With `rows` only constraint rows and solver are ours; all before comes
+from MuJoCo. Every file has a process of its own, so that a crash or a hang is one line of the table. The line
+also holds warnings of what has no native program, and the processor time until the first step is done. Every stage's
+output that both have is compared. An error is relative to the largest entry of the field, at least one. Where contacts
+differ, MuJoCo's are also computed at poses moved by 1e-15 to 1e-9. If they then equal jaxsim's, the state is a tie, in
+which rounding decides: it is counted as such and not compared.
 """
 
 import argparse
@@ -15,13 +18,17 @@ import copy
 import importlib.util
 import multiprocessing
 import pathlib
-import time
+import resource
+import warnings
+from collections import Counter
 
 import jax
 import mujoco
 import numpy as np
 
 import jaxsim
+from jaxsim.engine.constraint.make import make_constraint, reference_constraint
+from jaxsim.engine.constraint.solve import fwd_constraint
 from jaxsim.xla.options import jit
 from validation.oracle import dense_jacobian, oracle_data
 
@@ -142,9 +149,12 @@ def copied(m, d, model, data):
 
 def is_tie(model, data, d, qpos) -> bool:
     """Whether MuJoCo finds the contacts of `d` at poses next to `qpos`; `data` is overwritten."""
-    rng = np.random.default_rng(0)
-    for shift in SHIFTS:
-        data.qpos[:] = qpos + shift * rng.standard_normal(model.nq)
+    rng, is_turn = np.random.default_rng(0), np.zeros(model.nq, bool)
+    for kind, adr in zip(model.jnt_type, model.jnt_qposadr, strict=True):
+        first = adr + (3 if kind == mujoco.mjtJoint.mjJNT_FREE else 0)
+        is_turn[first : first + (4 if kind <= int(mujoco.mjtJoint.mjJNT_BALL) else 0)] = True
+    for i, shift in enumerate(SHIFTS):  # every second time without turning, for faces that touch
+        data.qpos[:] = qpos + shift * rng.standard_normal(model.nq) * np.where(is_turn & (i % 2 == 1), 0, 1)
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_collision(model, data)
@@ -156,67 +166,119 @@ def is_tie(model, data, d, qpos) -> bool:
     return False
 
 
-def check(path: pathlib.Path, times: list[int]) -> str:
-    """Line of the table for one model."""
-    model = mujoco.MjModel.from_xml_path(str(path))
-    model.opt.tolerance, model.opt.iterations = (1e-15, 500) if jax.config.jax_enable_x64 else (1e-10, 200)
-    model.opt.ls_iterations = 200
-    start = time.perf_counter()
-    try:
-        m = jaxsim.load_model(path)
-        option = m.opt.replace(tolerance=model.opt.tolerance, iterations=model.opt.iterations, ls_iterations=200)
-        m = m.replace(opt=option)
-        d0 = jaxsim.make_data(m)
-        step = jit(jaxsim.step).lower(m, d0).compile()
-    except jaxsim.UnsupportedError as refusal:
-        return f"refused   {str(refusal).splitlines()[0][:90]}"
-    compiled = time.perf_counter() - start
+def constrained(m, d):
+    """Data after the stages of constraints."""
+    return fwd_constraint(m, reference_constraint(m, make_constraint(m, d)))
+
+
+def stepper(m, d, program: str):
+    """Function of a list of Data to the list of Data after one step."""
+    if program == "batch":
+        batch = jit(jax.vmap(jaxsim.step, (None, 0)))
+
+        def run(states):
+            worlds = jax.tree.map(np.asarray, batch(m, jax.tree.map(lambda *x: np.stack(x), *states)))
+            return [jax.tree.map(lambda x: x[i], worlds) for i in range(len(states))]  # noqa: B023
+
+        return run
+    function = constrained if program == "rows" else jaxsim.step
+    step = jaxsim.compile(m) if program == "compile" else jit(function).lower(m, d).compile()
+    return lambda states: [step(m, x) for x in states]
+
+
+def processor_time() -> float:
+    """Seconds of this process and of the compilers that it called."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def trajectory(m, d0, model, times: list[int], program: str = "jit"):
+    """Data before a step, pose and MuJoCo's data after it, for each of `times` at which MuJoCo's numbers are finite.
+
+    Of the program `rows`, the data before and after the stages of constraints.
+    """
     data = mujoco.MjData(model)
     if model.nkey:
         mujoco.mj_resetDataKeyframe(model, data, 0)
-    rng = np.random.default_rng(0)
-    worst: dict[str, float] = {}
-    contacts = ties = 0
-    limit = 1e-6 if jax.config.jax_enable_x64 else 1e-3
-    done = 0
+    rng, done, out = np.random.default_rng(0), 0, []
     for time_of_state in times:
         for _ in range(time_of_state - done):
             data.ctrl[:] = rng.uniform(-0.5, 0.5, model.nu)
             mujoco.mj_step(model, data)
-        d, start_pose = step(m, copied(m, d0, model, data)), data.qpos.copy()
+        if program == "rows":
+            mujoco.mj_forward(model, data)
+            before, pose = jax.tree.map(np.array, oracle_data(m, d0, data)), data.qpos.copy()
+            out += [(before, pose, copy.copy(data))] if np.isfinite(data.qacc).all() else []
+            done = time_of_state
+            continue
+        before, pose = jax.tree.map(np.array, copied(m, d0, model, data)), data.qpos.copy()
         mujoco.mj_step(model, data)
-        done, contacts = time_of_state + 1, contacts + data.ncon
+        done = time_of_state + 1
+        if np.isfinite(np.r_[data.qacc, data.qpos]).all():
+            out.append((before, pose, copy.copy(data)))
+    return out
+
+
+def check(path: pathlib.Path, times: list[int], program: str, backend: str) -> str:
+    """Line of the table for one model."""
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.tolerance, model.opt.iterations = (1e-15, 500) if jax.config.jax_enable_x64 else (1e-10, 200)
+    model.opt.ls_iterations = 200
+    start = processor_time()
+    try:
+        m = jaxsim.load_model(path)
+        changed = dict(tolerance=model.opt.tolerance, iterations=model.opt.iterations, ls_iterations=200)
+        m = m.replace(opt=m.opt.replace(backend=backend, **changed))
+        d0 = jaxsim.make_data(m)
+        loaded = processor_time()
+        states = trajectory(m, d0, model, times, program)
+        if not states:
+            return "unstable  MuJoCo's numbers are not finite"
+        start += processor_time() - loaded
+        stepped = stepper(m, d0, program)([before for before, *_ in states])
+    except jaxsim.UnsupportedError as refusal:
+        return f"refused   {str(refusal).splitlines()[0][:150]}"
+    compiled = processor_time() - start
+    worst: dict[str, float] = {}
+    contacts = ties = 0
+    limit = 1e-6 if jax.config.jax_enable_x64 else 1e-3
+    for d, (_, pose, data) in zip(stepped, states, strict=True):
+        contacts += data.ncon
         found = compare(model, data, d)
         contact_error = max(found.get(f"contact.{n}", found["ncon"]) for n in ("dist", "pos", "frame"))
-        if contact_error > limit and is_tie(model, copy.copy(data), d, start_pose):
+        if contact_error > limit and is_tie(model, copy.copy(data), d, pose):
             ties += 1
             continue
         for name, value in found.items():
             worst[name] = max(value, worst.get(name, 0.0))
     if not worst:
-        return f"no state to compare: {ties} ties"
+        return f"ties      no other state: {ties} ties"
     name = max(worst, key=worst.get)
-    bad = [n for n, v in worst.items() if v > limit]
+    bad = {n: v for n, v in worst.items() if not v <= limit}
     verdict = "equal  " if not bad else "DIFFERS"
-    more = f"  beyond: {' '.join(bad[:30])}" if bad else ""
+    more = "  beyond: " + " ".join(f"{n} {v:.0e}" for n, v in list(bad.items())[:30]) if bad else ""
     seen = f"contacts {contacts}; ties {ties}; compiled in {compiled:.0f} s"
     return f"{verdict}   worst {worst[name]:.1e} ({name}); {seen}{more}"
 
 
-def line_of(path: pathlib.Path, times: list[int]) -> str:
-    """`check`, with a model that cannot be loaded as a line of its own."""
-    try:
-        return check(path, times)
-    except ValueError as failure:
-        return f"no model  {str(failure).splitlines()[0][:90]}"
+def line_of(path: pathlib.Path, *arguments) -> str:
+    """`check`, with a model that cannot be loaded as a line of its own, and with warnings of other programs."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            line = check(path, *arguments)
+        except ValueError as failure:
+            line = f"no model  {str(failure).splitlines()[0][:90]}"
+    other = {str(w.message).splitlines()[0][:120] for w in caught if issubclass(w.category, RuntimeWarning)}
+    return " | WARNING ".join([line, *sorted(other)])
 
 
-def _work(pipe, path: pathlib.Path, times: list[int], float32: bool) -> None:
+def _work(pipe, float32: bool, *arguments) -> None:
     jax.config.update("jax_enable_x64", not float32)
     try:
-        pipe.send(line_of(path, times))
+        pipe.send(line_of(*arguments))
     except Exception as failure:
-        pipe.send(f"CRASH     {failure!r}"[:200])
+        pipe.send(f"CRASH     {failure!r}"[:300])
 
 
 def guarded(limit: float, *arguments) -> str:
@@ -238,6 +300,8 @@ def guarded(limit: float, *arguments) -> str:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--program", choices=("jit", "compile", "batch", "rows"), default="jit")
+    parser.add_argument("--backend", choices=("auto", "native", "xla"), default="auto")
     parser.add_argument("--float32", action="store_true")
     parser.add_argument("--states", type=int, default=5)
     parser.add_argument("--at", type=int, nargs="+", help="steps of MuJoCo before each state")
@@ -245,9 +309,12 @@ def main():
     args = parser.parse_args()
     times = args.at or [SETTLE + i * (SETTLE + 1) for i in range(args.states)]
     files = [f for p in args.files for f in (sorted(p.glob("**/*.xml")) if p.is_dir() else [p])] or default_files()
+    counts: Counter[str] = Counter()
     for path in files:
-        line = guarded(args.timeout, path, times, args.float32)
-        print(f"{path.parent.name + '/' + path.name:44s} {line}", flush=True)
+        line = guarded(args.timeout, args.float32, path, times, args.program, args.backend)
+        counts[line.split()[0]] += 1
+        print(f"{'/'.join(path.parts[-3:]):60s} {line}", flush=True)
+    print(", ".join(f"{name}: {n}" for name, n in counts.most_common()))
 
 
 if __name__ == "__main__":

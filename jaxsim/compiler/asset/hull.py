@@ -157,8 +157,9 @@ def _batches(simplices: np.ndarray, equations: np.ndarray) -> np.ndarray:
 
 def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
     """Sort the hull vertices by the last batch that has them, then by their first position in that batch."""
-    if len(simplices) == 4:
-        return np.r_[np.setdiff1d(simplices, simplices[0]), simplices[0]]
+    if len(simplices) == 4:  # each triangle has its vertices in the list's order
+        vertex, index = np.unique(simplices, return_inverse=True)
+        return vertex[np.argsort(np.bincount(index.reshape(-1), np.tile(range(3), 4)))]
     flat = simplices.reshape(-1)
     of = np.repeat(batch, 3)
     last = np.full(flat.max() + 1, -1, dtype=np.int64)

@@ -64,7 +64,7 @@ def test_graph_of_a_bounded_hull_of_grid_points(count):
 
 @pytest.mark.parametrize("maxhullvert", [4, 7, 20])
 def test_bounded_number_of_vertices(maxhullvert):
-    points = random_points(50)
+    points = random_points(50, maxhullvert)
     hull = convex_hull(points, maxhullvert)
     assert 4 <= len(hull.vertex) <= maxhullvert
     np.testing.assert_array_equal(hull.graph, mujoco_model(vertex=points, maxhullvert=maxhullvert).mesh_graph)
