@@ -18,8 +18,8 @@ from jax import lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
-from jaxsim.native.compiler import begin
 from jaxsim.native.calls import world_program
+from jaxsim.native.compiler import begin
 from jaxsim.native.compute import OF_EACH_WORLD, SEQUENTIAL, compute
 from jaxsim.native.control import row_of
 from jaxsim.native.expressions import UnsupportedPrimitive

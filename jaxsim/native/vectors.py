@@ -29,7 +29,11 @@ Program = tuple[str, list[str]]  # C++ source of a handler, and C sources of fun
 
 
 def run(
-    flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array], flags: tuple[str, ...] = native.WORLDS
+    flat: Flat,
+    has_worlds: Sequence[bool],
+    count: int,
+    operands: Sequence[Array],
+    flags: tuple[str, ...] = native.WORLDS,
 ) -> list[Array]:
     """Return results (count, ...). Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
     return call(source(flat, tuple(has_worlds)), flat.outputs, (count,), operands, flags)

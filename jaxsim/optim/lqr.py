@@ -326,7 +326,11 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     expansion, cost = jax.lax.cond(again, expand, lambda _: (s.expansion, new.cost), None)
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
     weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
-    feed, gains, promised = _backward(problem, expansion, new.controls, new.gaps, weight)
+
+    def law(_: None) -> tuple[Array, Array, Array]:
+        return _backward(problem, expansion, new.controls, new.gaps, weight)
+
+    feed, gains, promised = jax.lax.cond(ended, lambda _: (s.feed, s.gains, s.promised), law, None)
     closing = s.closing
     if problem.nodes:  # the least weight by which the whole step is a descent: half the gaps pay for the cost
         total = jnp.sum(jnp.abs(new.gaps))
