@@ -78,17 +78,17 @@ def spin(d: jaxsim.Data) -> jax.Array:
 COSTS = Costs(
     running=(
         Term(gait, 400.0),
-        Term(velocity, 10.0),
+        Term(velocity, 20.0),
         Term(height, 400.0),
         Term(orientation, 200.0),
         Term(balance, 100.0),
-        Term(posture, 3.0),
+        Term(posture, 6.0),
         Term(effort, 1.0),
         Term(spin, 0.3),
     ),
     final=(
         Term(gait, 400.0),
-        Term(velocity, 30.0),
+        Term(velocity, 60.0),
         Term(height, 400.0),
         Term(orientation, 200.0),
         Term(balance, 100.0),
@@ -97,24 +97,24 @@ COSTS = Costs(
 
 
 def film(path: Path, robot: mujoco.MjModel, rows: np.ndarray) -> None:
-    """Write pictures of positions to a file that Pillow can write, such as a GIF."""
+    """Write pictures of positions, of which there are 5 a second, to a file that Pillow can write: WebP, GIF."""
     from PIL import Image
 
     data, frames = mujoco.MjData(robot), []
-    with mujoco.Renderer(robot, 240, 400) as renderer:
+    with mujoco.Renderer(robot, 180, 320) as renderer:
         for qpos in rows:
             data.qpos[:] = qpos
             mujoco.mj_forward(robot, data)
             renderer.update_scene(data, "follow")
             frames.append(Image.fromarray(renderer.render()))
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=40, loop=0)
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=200, quality=30)
 
 
 def main() -> None:
     """Close the loop."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--film", type=Path, help="where to write an animation, e.g. trot.gif")
+    parser.add_argument("--film", type=Path, help="where to write an animation, e.g. trot.webp")
     args = parser.parse_args()
     use_compile_cache()
     m = jaxsim.load_model(OWN / "quadruped.xml")
@@ -148,7 +148,7 @@ def main() -> None:
         print(f"  {second:3} s: x {path[i, 0]:.2f} y {path[i, 1]:.2f} m, heading {yaw[i]:.0f} degrees")
     print("walks" if low > 0.2 and up > 0.8 else "falls")
     if args.film:
-        film(args.film, robot, path[::2])
+        film(args.film, robot, path[::10])
 
 
 if __name__ == "__main__":
