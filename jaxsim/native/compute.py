@@ -29,6 +29,8 @@ from jaxsim.native.writer import OFTEN_COST, RECOMPUTED, Buffer, Targets, Value,
 
 # Rules of primitives that only programs of one world or entry support: `pool` adds its own.
 SEQUENTIAL: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {}
+# Primitives that programs of vectors compute by a call for each world: `pool` adds its own.
+OF_EACH_WORLD: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {}
 # Primitives that `flatten` removes.
 TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
 TRANSPARENT += ("reduce",)
@@ -122,6 +124,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
     """Write an operation and return its results."""
     if op.name in SEQUENTIAL and w.sequential:
         return SEQUENTIAL[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
+    if op.name in OF_EACH_WORLD and w.wide:
+        return OF_EACH_WORLD[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
     if not is_written(op.name):
         raise UnsupportedPrimitive(f"no source for {op.name}")
     if op.name in STATEMENTS or op.name in INNER:
@@ -181,7 +185,7 @@ def is_known(op: Operation, platform: str = GPU) -> bool:
         return False
     if op.name in INNER:
         return all(is_known(inner, platform) for f in inner_functions(op, platform) for inner in f.operations)
-    if op.name == "world_program":
+    if op.name == "world_program" or op.name in OF_EACH_WORLD:
         return platform == VECTORS
     if op.name == "ffi_call":
         return platform == CORE and op.params["target_name"].startswith("jaxsim_") and not op.params["attributes"]

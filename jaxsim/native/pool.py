@@ -18,8 +18,9 @@ from jax import lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
+from jaxsim.native.calls import world_program
 from jaxsim.native.compiler import begin
-from jaxsim.native.compute import SEQUENTIAL, compute
+from jaxsim.native.compute import OF_EACH_WORLD, SEQUENTIAL, compute
 from jaxsim.native.control import row_of
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
@@ -27,6 +28,7 @@ from jaxsim.native.jaxpr import GPU, TPU, Operation, flatten
 from jaxsim.native.lock_step import LANES, Each, in_lock_step, rows_of
 from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
+from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.writer import Value, Writer
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.compat import eval_jaxpr
@@ -193,7 +195,18 @@ def _of_one_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value
     return [w.stored(out, (plan.length, plan.width))]
 
 
+def _of_each_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    """Write a call of a C function that searches sequentially for each world of a vector."""
+    if op.params["worlds"] is not None:
+        raise UnsupportedPrimitive("searches of a batch within a world")
+    search = partial(POOL, op.params["plan"])
+    results = tuple(jax.ShapeDtypeStruct(v.shape, v.dtype) for v in op.outputs)
+    program = WorldProgram(search, scalar_source(search, op.inputs), results, op.params["plan"].label)
+    return world_program(w, op._replace(params={"plan": program}), operands, {})
+
+
 SEQUENTIAL["pool"] = _of_one_world
+OF_EACH_WORLD["pool"] = _of_each_world
 
 
 def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:

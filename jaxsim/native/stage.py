@@ -5,7 +5,9 @@ On a CPU a batch becomes one program of vectors of worlds. Otherwise the stage i
 are stages too. A stage is a JAX primitive, so that only the program of the target platform is generated.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
+from jaxsim.native.compiler import LINEAR, WORLDS
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
@@ -37,6 +40,7 @@ from jaxsim.native.jaxpr import (
     holds,
     nested,
 )
+from jaxsim.native.operations import VIEWS
 from jaxsim.native.segments import Segment, segments
 from jaxsim.xla.batching import depends
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
@@ -69,6 +73,7 @@ class _Plan(NamedTuple):
     tangents: int = 0  # of the last operands, in which it is linear
     fixed: tuple[bool, ...] = ()  # operands that are the same in most calls: leaves of the model
     along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
+    flags: tuple[str, ...] = WORLDS  # of the C++ compiler
 
 
 class _Traced:
@@ -77,7 +82,7 @@ class _Traced:
     def __init__(self, closed: Any) -> None:
         self.closed = closed
         self.flats: dict[str, Flat] = {}
-        self.derivatives: dict[tuple[int, ...], _Derivative] = {}
+        self.derivatives: dict[tuple[tuple[int, ...], bool], _Derivative] = {}
         self.transposed: dict[tuple[int, ...], _Traced] = {}
         self.parts: dict[tuple, tuple[_Traced, list[bool]]] = {}
 
@@ -147,7 +152,9 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return None
     if plan.traced.unknown:
         raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
-    return (_by_directions if plan.along else partial(by_kernels, vectors.run, VECTORS))(plan, worlds, count, operands)
+    if plan.along:
+        return _by_directions(plan, worlds, count, operands)
+    return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
 
 
 def _by_directions(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
@@ -162,10 +169,11 @@ def _by_directions(plan: _Plan, worlds: Sequence[bool], count: int, operands: Se
     parts = segments(Flat(shared.inputs, shared.operations, made), own, VECTORS)
     has_worlds = _have_worlds(parts, env)
     program = vectors.source(along, (*(has_worlds[v] for v in passed), *worlds[fixed:]), plan.tangents)
-    vectors.begin(program)  # while the other part is written
-    env |= _evaluated(parts, vectors.run, env, count, False)
+    vectors.begin(program, LINEAR)  # while the other part is written
+    env |= _evaluated(parts, partial(vectors.run, flags=LINEAR), env, count, False)
     size = next(operands[i].shape[int(worlds[i])] for i in range(fixed, len(operands)))
-    found = vectors.call(program, along.outputs, (count, size), [*(env[v][0] for v in passed), *operands[fixed:]])
+    given = [*(env[v][0] for v in passed), *operands[fixed:]]
+    found = vectors.call(program, along.outputs, (count, size), given, LINEAR)
     moved = dict(zip(along.outputs, found, strict=True))
 
     def result(v: Term) -> Array:
@@ -310,15 +318,34 @@ class _Derivative(NamedTuple):
     moves: tuple[bool, ...]
 
 
+_keeps: ContextVar[bool] = ContextVar("keeps", default=False)
+
+
+@contextmanager
+def keeping_residuals() -> Iterator[None]:
+    """Let derivatives of stages that are traced within keep all that they need of the values.
+
+    They do not compute it again: for linear functions that are used several times, as for columns of a Jacobian. On a
+    GPU derivatives stay as they are.
+    """
+    before = _keeps.set(jax.default_backend() == CPU)
+    try:
+        yield
+    finally:
+        _keeps.reset(before)
+
+
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
     """Return values and tangents, each by a stage; a result that depends on no moving operand has a zero tangent."""
     if plan.along:
         return jvp_of_plain(partial(STAGE.by_jax, plan=plan, worlds=worlds), primals, tangents)
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
-    if moving not in plan.traced.derivatives:
-        plan.traced.derivatives[moving] = _derivative(plan.traced, moving)
-    d = plan.traced.derivatives[moving]
-    found = bind(*primals, plan=plan._replace(traced=d.forward, tangents=0), worlds=worlds)
+    key = moving, plan.form == "batches" and _keeps.get()
+    if key not in plan.traced.derivatives:
+        plan.traced.derivatives[key] = _derivative(plan.traced, *key)
+    d = plan.traced.derivatives[key]
+    flags = LINEAR if key[1] else plan.flags
+    found = bind(*primals, plan=plan._replace(traced=d.forward, tangents=0, flags=flags), worlds=worlds)
     values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
     needed = [checkpoint_name(next(rest), KEPT) if i < 0 else primals[i] for i in d.given]
     places = worlds and (*(i < 0 or worlds[i] for i in d.given), *(worlds[i] for i in moving))
@@ -334,15 +361,19 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ..
     return values, [next(moved) if m else z for m, z in zip(d.moves, none, strict=True)]
 
 
-def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
+def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Derivative:
     """Return the derivative with respect to the operands `moving`.
 
-    Its residuals are operands and the results of JAX operations between kernels. Kernels compute the rest again.
+    Its residuals are operands and the results of JAX operations between kernels. Kernels compute the rest again. With
+    `keeps` residuals are all arrays that it reads, except views.
     """
     closed = traced.closed
     between = {op.name for op in traced.flat(GPU).operations if not is_known(op)}
     function = partial(eval_jaxpr, closed.jaxpr, closed.consts)
-    is_kept = lambda primitive, *_, **params: holds(between, primitive, params)  # noqa: E731
+
+    def is_kept(primitive: Any, *_: Any, **params: Any) -> bool:
+        return primitive.name not in VIEWS if keeps else holds(between, primitive, params)
+
     function = jax.checkpoint(function, policy=is_kept, prevent_cse=False)
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     moved = [shapes[i] for i in moving]

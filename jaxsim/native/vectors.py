@@ -28,27 +28,35 @@ MOST_BYTES = 8 << 20  # of arrays of a vector of worlds
 Program = tuple[str, list[str]]  # C++ source of a handler, and C sources of functions that it calls
 
 
-def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+def run(
+    flat: Flat,
+    has_worlds: Sequence[bool],
+    count: int,
+    operands: Sequence[Array],
+    flags: tuple[str, ...] = native.WORLDS,
+) -> list[Array]:
     """Return results (count, ...). Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
-    return call(source(flat, tuple(has_worlds)), flat.outputs, (count,), operands)
+    return call(source(flat, tuple(has_worlds)), flat.outputs, (count,), operands, flags)
 
 
-def begin(program: Program) -> None:
+def begin(program: Program, flags: tuple[str, ...] = native.WORLDS) -> None:
     """Start to compile a program in other threads."""
     text, parts = program
     for part in parts:
         native.begin(part)
-    native.begin(text, native.WORLDS)
+    native.begin(text, flags)
 
 
-def call(program: Program, outputs: Sequence[Term], lead: tuple[int, ...], operands: Sequence[Array]) -> list[Array]:
+def call(
+    program: Program, outputs: Sequence[Term], lead: tuple[int, ...], operands: Sequence[Array], flags: tuple[str, ...]
+) -> list[Array]:
     """Return results (*lead, ...): `lead` is the number of worlds and, if a vector holds directions, that of these."""
     text, parts = program
-    begin(program)
+    begin(program, flags)
     for part in parts:
         native.load_part(part)
     out = [jax.ShapeDtypeStruct((*lead, *v.shape), v.dtype) for v in outputs]
-    return list(jax.ffi.ffi_call(native.target_of(text, native.WORLDS), out)(*operands))
+    return list(jax.ffi.ffi_call(native.target_of(text, flags), out)(*operands))
 
 
 def source(flat: Flat, has_worlds: tuple[bool, ...], tangents: int = 0) -> Program:

@@ -316,11 +316,11 @@ def _expand(
     one = jnp.ones((), positions.dtype)
 
     def by_positions(i: Array, *three: Array) -> Array:
-        def at(*steps: Array) -> tuple[Array]:
+        def at(*steps: Array) -> tuple[tuple[Array], None]:
             moved = (integrate_pos(m, q, v, one) for q, v in zip(three, steps, strict=True))
-            return (_joined(_stage(problem, n, i, *moved)[1]),)
+            return (_joined(_stage(problem, n, i, *moved)[1]),), None
 
-        columns = jnp.concatenate(by_columns(at)(*(jnp.zeros(nv, positions.dtype),) * 3)[0], axis=1)
+        columns = jnp.concatenate(by_columns(at)(*(jnp.zeros(nv, positions.dtype),) * 3)[1][0], axis=1)
         moves = jnp.repeat(jnp.stack([i > 1, i > 0, i < n]), nv)  # what stands still: the first position, and the ends
         return jnp.where(moves, columns, 0)
 

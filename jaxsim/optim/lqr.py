@@ -326,7 +326,11 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     expansion, cost = jax.lax.cond(again, expand, lambda _: (s.expansion, new.cost), None)
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
     weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
-    feed, gains, promised = _backward(problem, expansion, new.controls, new.gaps, weight)
+
+    def law(_: None) -> tuple[Array, Array, Array]:
+        return _backward(problem, expansion, new.controls, new.gaps, weight)
+
+    feed, gains, promised = jax.lax.cond(ended, lambda _: (s.feed, s.gains, s.promised), law, None)
     closing = s.closing
     if problem.nodes:  # the least weight by which the whole step is a descent: half the gaps pay for the cost
         total = jnp.sum(jnp.abs(new.gaps))
@@ -484,21 +488,32 @@ def _expand(
     dtype = path.controls.dtype
     at = tuple(jnp.zeros(k, dtype) for k in (nv, nv, na, nu))
 
-    def moved(state: dict, u: Array) -> Callable[..., tuple[Array, Array]]:
+    def moved(program: Program, state: dict, u: Array) -> Callable[..., tuple[tuple[Array, Array], dict]]:
         here = from_carried(problem.d, state).replace(ctrl=u)
 
-        def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[Array, Array]:
+        def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[tuple[Array, Array], dict]:
             qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dtype)) if nv else here.qpos
             displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
             new, rows = advance(problem, program, displaced)
             change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
-            return jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)
+            return (jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)), carried(new)
 
         return outcome
 
     def linear(state: dict, u: Array) -> tuple[Array, Array]:
-        (first, second) = by_columns(moved(state, u))(*at)
-        return jnp.concatenate(first, axis=1), jnp.concatenate(second, axis=1)
+        def substep(at_begin: tuple[dict, Array], _: None) -> tuple[tuple[dict, Array], Array]:
+            state, before = at_begin  # and its derivative by the first state and the control
+            after, (first, second) = by_columns(moved(program._replace(substeps=1), state, u))(*at)
+            *by_state, by_control = first
+            total = jnp.concatenate(by_state, axis=1) @ before
+            return (after, total.at[:, nx:].add(by_control)), jnp.concatenate(second, axis=1)
+
+        begin = state, jnp.eye(nx, nx + nu, dtype=dtype)
+        if program.substeps == 1:
+            (_, total), slope = substep(begin, None)
+            return total, slope
+        (_, total), slopes = jax.lax.scan(substep, begin, None, length=program.substeps)
+        return total, slopes[0]
 
     dynamics, slopes = jax.vmap(linear)(path.states, _with_last(problem, path.controls))
 
@@ -523,10 +538,10 @@ def _expand(
         costates = _costates(grad[:, :nx], A)
 
         def curved(state: dict, u: Array, costate: Array, by_rows: Array) -> Array:
-            outcome = moved(state, u)
+            outcome = moved(program, state, u)
 
             def total(z: Array) -> Array:
-                new, rows = outcome(*jnp.split(z, (nv, 2 * nv, 2 * nv + na)))
+                (new, rows), _ = outcome(*jnp.split(z, (nv, 2 * nv, 2 * nv + na)))
                 return costate @ new + by_rows @ rows
 
             def column(direction: Array) -> Array:  # reverse over forward: rules of the solver hold in that order

@@ -13,6 +13,7 @@ from jaxsim.core.layout import is_sparse
 from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.native import nvrtc
 from jaxsim.native import stage as tile
+from jaxsim.native.function import choices_of
 from tests.native import threads
 
 pytestmark = pytest.mark.skipif(
@@ -188,6 +189,22 @@ def test_a_jacobian_is_a_program_of_vectors_of_directions(jacobian, calls):
     program = of(jaxsim.step)
     assert program.as_text().count("custom_call @jaxsim_") == calls
     got, want = (f.compile()(d.qvel, d) for f in (program, of(step_by_stages)))
+    np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
+
+
+@pytest.mark.slow
+def test_a_of_a_batch_is_native_where_a_box_meets_a_capsule():
+    """The search of such pairs is part of the program: nothing runs by XLA instead."""
+    m = jaxsim.load_model("""<mujoco><worldbody><geom type="box" size="1 1 .1"/><body pos="0 0 .19"><freejoint/>
+        <geom type="capsule" size=".1 .2" euler="0 80 10"/></body></worldbody></mujoco>""")
+    d, v = jaxsim.make_data(m), 0.1 * np.random.default_rng(0).normal(size=(9, m.nv))
+
+    def of(step):
+        return jax.jit(jax.vmap(lambda v: jaxsim.transition_derivatives(m, d.replace(qvel=v), step).A))
+
+    chosen = choices_of(lambda: of(jaxsim.step).lower(v))
+    assert chosen and all(c.cause is None for c in chosen)
+    got, want = (of(step)(v) for step in (jaxsim.step, step_by_stages))
     np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
 
 

@@ -14,7 +14,8 @@ from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step import forward
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
-from jaxsim.native.stage import takes_directions
+from jaxsim.native.stage import keeping_residuals, takes_directions
+from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
 
 CHUNK = 4  # directions propagated together; more do not fit the caches with a batch of worlds
 
@@ -51,44 +52,50 @@ def transition_derivatives(
         qpos = integrate_pos(m, d.qpos, dq, one) if nv else d.qpos
         new = make_step(m, d.replace(qpos=qpos, qvel=d.qvel + dv, act=d.act + da, ctrl=d.ctrl + du))
         moved = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
-        return jnp.concatenate([moved, new.qvel, new.act]), new.sensordata
+        return (jnp.concatenate([moved, new.qvel, new.act]), new.sensordata), None
 
     at = tuple(jnp.zeros(n, d.qpos.dtype) for n in (nv, nv, na, nu))
-    jacobian = {"forward": by_columns, "reverse": partial(jax.jacrev, argnums=(0, 1, 2, 3))}[mode]
-    (A, B), (C, D) = ((jnp.concatenate(parts[:3], axis=1), parts[3]) for parts in jacobian(outcome)(*at))
+    by_rows = jax.jacrev(outcome, argnums=(0, 1, 2, 3), has_aux=True)
+    jacobian = {"forward": lambda *x: by_columns(outcome)(*x)[1], "reverse": lambda *x: by_rows(*x)[0]}[mode]
+    (A, B), (C, D) = ((jnp.concatenate(parts[:3], axis=1), parts[3]) for parts in jacobian(*at))
     return Transition(A, B, C, D)
 
 
-def by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
-    """Compute the Jacobians of each output of `f` by each argument, column by column.
+def by_columns(f: Callable[..., Any]) -> Callable[..., tuple[Any, list[tuple[Array, ...]]]]:
+    """Compute the Jacobians of each output of `f` by each argument, column by column, after auxiliary results.
 
+    `f` returns its outputs and the auxiliary results, like a function of `jax.linearize` with `has_aux`.
     `f` is linearised once. The directions of one argument are then propagated only through operations that depend on
     it, since the derivative of a linear function omits zeros. Controls act only through actuators and the solver;
     velocities do not act through kinematics, collisions and Jacobians.
     """
 
-    def jacobians(*at: Array) -> list[tuple[Array, ...]]:
-        linear = jax.linearize(f, *at)[1]
+    def jacobians(*at: Array) -> tuple[Any, list[tuple[Array, ...]]]:
+        with keeping_residuals():
+            values, linear, more = jax.linearize(f, *at, has_aux=True)
         blocks = []
         for k, x in enumerate(at):
             alone = lambda t, k=k: linear(*at[:k], t, *at[k + 1 :])  # noqa: E731
             along = lambda t, alone=alone, x=x: jax.jvp(alone, (x,), (t,))[1]  # noqa: E731
-            blocks.append(_columns(along, jnp.eye(x.size, dtype=x.dtype)))
-        return list(zip(*blocks, strict=True))
+            none = [jnp.zeros((*y.shape, 0), y.dtype) for y in values]
+            blocks.append(_columns(along, jnp.eye(x.size, dtype=x.dtype)) if x.size else none)
+        return more, list(zip(*blocks, strict=True))
 
     return jacobians
 
 
-def _columns(f: Callable[[Array], Any], directions: Array) -> Any:
-    """Apply `f` to each direction and stack the outputs as columns; without a native program at most `CHUNK` at a time.
+def _columns(f: Callable[[Array], Any], directions: Array) -> list[Array]:
+    """Apply `f` to each direction and stack each output as columns; without a native program `CHUNK` at a time.
 
     Native programs take all directions of a world, for which they compute once what these share.
     """
     n = len(directions)
-    rounds = 1 if n <= CHUNK or takes_directions(jax.make_jaxpr(f)(directions[0])) else -(-n // CHUNK)
+    closed = jax.make_jaxpr(f)(directions[0])
+    used, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=True)  # also within loops
+    along = partial(eval_jaxpr, used, closed.consts)
+    rounds = 1 if n <= CHUNK or takes_directions(closed) else -(-n // CHUNK)
     if rounds < 2:
-        return jax.vmap(f, out_axes=1)(directions)
+        return jax.vmap(along, out_axes=1)(directions)
     size = -(-n // rounds)
     padded = jnp.pad(directions, ((0, rounds * size - n), (0, 0))).reshape(rounds, size, n)
-    rows = jax.lax.map(jax.vmap(f), padded)
-    return jax.tree.map(lambda x: x.reshape(rounds * size, -1)[:n].T, rows)
+    return [x.reshape(rounds * size, -1)[:n].T for x in jax.lax.map(jax.vmap(along), padded)]
