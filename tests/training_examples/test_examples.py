@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 from jaxsim import envs
-from jaxsim.envs.tasks.cartpole import make_cartpole_vision
+from jaxsim.envs.tasks.cartpole import Cartpole
+from jaxsim.envs.vision import make_vision
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
@@ -206,7 +208,7 @@ def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
 def small_pictures():
     """Name of a task that shows small pictures."""
     config = dataclasses.replace(envs.default_config("cartpole_balance_vision"), size=(16, 16), frames=2)
-    envs.register("test_small_pictures", make_cartpole_vision, config)
+    envs.register("test_small_pictures", partial(make_vision, Cartpole), config)
     return "test_small_pictures"
 
 
