@@ -34,7 +34,6 @@ from actor_critic import (
     new_moments,
     next_rate,
     normal,
-    numbers,
     own_key,
     seen,
 )
@@ -150,10 +149,10 @@ class Trainer(training_loop.Trainer):
         params = self.net.init(net, obs)
         optimisers = self.actor_tx.init(of_actor(params)), self.critic_tx.init(of_critic(params))
         zero, rate = jnp.zeros((), jnp.int32), jnp.asarray(self.s.learning_rate, jnp.float32)
-        return Run(params, of_critic(params), optimisers, rate, first_moments(numbers(obs)), state, key, zero)
+        return Run(params, of_critic(params), optimisers, rate, first_moments(obs), state, key, zero)
 
-    def _value(self, critic: Any, moments: Any, raw: dict[str, Array]) -> Array:
-        obs = normal(moments, raw)["critic"]
+    def _value(self, critic: Any, moments: Any, raw: Array) -> Array:
+        obs = normal(moments, {"critic": raw})["critic"]
         unused = {"log_std": jnp.zeros(self.env.action_size)}  # the actor's: flax looks up all parameters of `setup`
         return self.net.apply({"params": {**unused, **critic}}, obs, method="value")
 
@@ -179,7 +178,7 @@ class Trainer(training_loop.Trainer):
             record = {
                 "raw": raw,
                 "mean": mean,
-                "next": numbers(seen(new.obs)),
+                "next": seen(new.obs)["critic"],
                 "going": going,
                 "next_going": going * (1 - new.done),
                 "reward": new.reward,
@@ -194,7 +193,7 @@ class Trainer(training_loop.Trainer):
         """Discounted rewards of one world and its final value, per action, and what happened."""
         s = self.s
         (last, going), record = self._advance(run, state, noise, push)
-        value = self._value(run.target, run.moments, numbers(seen(last.obs)))
+        value = self._value(run.target, run.moments, seen(last.obs)["critic"])
         gained = s.reward_scale * record["reward"] - s.saturation * record["excess"]
         total = s.discount ** jnp.arange(s.unroll) @ jnp.where(record["going"] > 0, gained, 0)
         total += s.discount**s.unroll * jnp.where(going > 0, value, 0)
@@ -234,9 +233,10 @@ class Trainer(training_loop.Trainer):
         change, actor_state = self.actor_tx.update(grad, run.optimisers[0])
         actor = jax.tree.map(lambda p, c: p - run.rate * c, of_actor(run.params), change)
         kl = mean_over_devices(self._kl(run, actor, record))
-        flat = {"raw": numbers(record["raw"]), "target": self._targets(run, record), "going": record["going"]}
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), flat)
-        moments = new_moments(run.moments, flat["raw"])
+        merge = partial(jax.tree.map, lambda x: x.reshape(-1, *x.shape[2:]))
+        moments = new_moments(run.moments, merge(record["raw"]))
+        raw = record["raw"]["critic"]
+        flat = merge({"raw": raw, "target": self._targets(run, record), "going": record["going"]})
 
         def epoch(carry: tuple, key: Array) -> tuple:
             order = jax.random.permutation(key, flat["target"].shape[0]).reshape(s.minibatches, -1)

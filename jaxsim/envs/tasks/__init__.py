@@ -1,5 +1,6 @@
 """Tasks that come with jaxsim: their classes, configs and names in the registry."""
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +24,9 @@ TASKS = {
     "cartpole_balance_vision": (partial(make_vision, Cartpole), CartpoleVisionConfig()),
     "cartpole_swingup_vision": (
         partial(make_vision, Cartpole),
-        CartpoleVisionConfig(swing_up=True, spread=0.3, camera="side", reach=5.0, size=(32, 32), samples=2),
+        CartpoleVisionConfig(
+            swing_up=True, spread=math.pi, episode_length=150, camera="side", reach=5.0, size=(32, 32), samples=2
+        ),
     ),
     "hopper_stand": (
         Planar,
