@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxsim
 from jaxsim import envs
-from jaxsim.envs.wrappers import first_moments, normalize
+from jaxsim.envs.wrappers import first_moments, merge_moments, normalize
 
 Array = Any
 AXIS = "worlds"  # the name of the mesh's axis
@@ -168,16 +168,6 @@ def new_moments(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Any
     for own in jax.lax.all_gather(flat, AXIS):
         moments = merge_moments(moments, as_tree(own))
     return moments
-
-
-def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Running moments of two samples together."""
-    count = a["count"] + b["count"]
-    change = jax.tree.map(lambda x, y: y - x, a["mean"], b["mean"])
-    mean = jax.tree.map(lambda x, c: x + c * b["count"] / count, a["mean"], change)
-    both = a["count"] * b["count"] / count
-    square = jax.tree.map(lambda x, y, c: x + y + c**2 * both, a["square"], b["square"], change)
-    return {"count": count, "mean": mean, "square": square}
 
 
 def export(s: Any, params: Any, moments: dict[str, Any], path: Path) -> None:

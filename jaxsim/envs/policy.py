@@ -22,7 +22,8 @@ class Policy:
 
     It needs neither JAX nor the environment; inside of a traced function it is traced too. A mapping of observations is
     read at `key`; a policy with pictures also reads all names that begin with "pixels/". `sizes` are the widths of its
-    layers, `encoder` the convolutions of pictures, `env` the name of the task on which it was trained.
+    layers, `encoder` the convolutions of pictures, `pixels` their mean and divisor, `env` the name of the task on which
+    it was trained.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
