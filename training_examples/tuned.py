@@ -85,7 +85,7 @@ SHAC = {
         "target_kl": 0.03,
     },
     "push_vision": {
-        "steps": 300_000,
+        "steps": 100_000,
         "worlds": 64,
         "unroll": 16,
         "epochs": 8,
