@@ -85,7 +85,7 @@ SHAC = {
         "target_kl": 0.03,
     },
     "push_vision": {
-        "steps": 100_000,
+        "steps": 102_400,
         "worlds": 64,
         "unroll": 16,
         "epochs": 8,
