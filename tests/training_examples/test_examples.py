@@ -218,7 +218,7 @@ def test_a_policy_that_sees_pictures_is_exported_as_it_is(module, small_pictures
     run = trainer.start()
     after, _ = jax.eval_shape(trainer.update, run)
     same = jax.tree.map(lambda a, b: a.shape == b.shape and a.dtype == b.dtype, run, after)
-    assert all(jax.tree.leaves(same)) and set(run.moments["mean"]) == {"actor", "critic"}
+    assert all(jax.tree.leaves(same)) and set(run.moments["mean"]) == {"actor", "critic", "pixels"}
     trainer.export(run, tmp_path / "policy.npz")
     obs = run.world.obs
     action = envs.load_policy(tmp_path / "policy.npz")(jax.device_get(obs))
