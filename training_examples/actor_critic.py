@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 import jaxsim
 from jaxsim import envs
-from jaxsim.envs.wrappers import first_moments, normalize
+from jaxsim.envs.wrappers import first_moments, merge_moments, normalize
 
 Array = Any
 AXIS = "worlds"  # the name of the mesh's axis
@@ -89,14 +89,10 @@ def seen(obs: Any) -> dict[str, Array]:
     return {**numbers, "pixels": jnp.concatenate(pictures, -1)} if pictures else numbers
 
 
-def numbers(obs: dict[str, Array]) -> dict[str, Array]:
-    """What `seen` gives less the pictures: what has running moments."""
-    return {k: v for k, v in obs.items() if k != "pixels"}
-
-
 def normal(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Array]:
-    """What `seen` gives with numbers normalised; pictures are in [0, 1] and stay as they are."""
-    return {**obs, **normalize(moments, numbers(obs))}
+    """What `seen` gives, or some entries of it, normalised; of pictures each pixel is."""
+    mean, square = ({name: moments[k][name] for name in obs} for k in ("mean", "square"))
+    return normalize({"count": moments["count"], "mean": mean, "square": square}, obs)
 
 
 def devices(s: Any) -> list[Any]:
@@ -174,22 +170,15 @@ def new_moments(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Any
     return moments
 
 
-def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Running moments of two samples together."""
-    count = a["count"] + b["count"]
-    change = jax.tree.map(lambda x, y: y - x, a["mean"], b["mean"])
-    mean = jax.tree.map(lambda x, c: x + c * b["count"] / count, a["mean"], change)
-    both = a["count"] * b["count"] / count
-    square = jax.tree.map(lambda x, y, c: x + y + c**2 * both, a["square"], b["square"], change)
-    return {"count": count, "mean": mean, "square": square}
-
-
 def export(s: Any, params: Any, moments: dict[str, Any], path: Path) -> None:
     """Write the actor of a `Network` for `jaxsim.envs.load_policy`; `s` are the settings of a run."""
     layers = [params["params"][f"actor_{i}"] for i in range(len(s.hidden) + 1)]
     count, mean, square = (moments[k] for k in ("count", "mean", "square"))
-    std = jnp.sqrt(square["actor"] / jnp.maximum(count, 1) + 1e-6)
+    std = jax.tree.map(lambda x: jnp.sqrt(x / jnp.maximum(count, 1) + 1e-6), square)
     pairs = [(layer["kernel"], layer["bias"]) for layer in layers]
     encoder = [params["params"][name] for name in sorted(params["params"]) if name.startswith("convolutions_")]
     pictures = [(layer["kernel"], layer["bias"]) for layer in encoder]
-    envs.save_policy(path, pairs, mean["actor"], std, activation=s.activation, env=s.env, encoder=pictures)
+    own = {"activation": s.activation, "env": s.env, "encoder": pictures}
+    if "pixels" in mean:
+        own["pixels"] = mean["pixels"], std["pixels"]
+    envs.save_policy(path, pairs, mean["actor"], std["actor"], **own)

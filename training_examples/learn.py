@@ -24,7 +24,7 @@ from watch import camera_of, episodes
 
 from jaxsim import envs
 from jaxsim.viewer.html import save_html
-from jaxsim.viewer.render import render
+from jaxsim.viewer.render import STATE, render
 from jaxsim.xla.cache import use_compile_cache
 
 HERE = Path(__file__).resolve().parent
@@ -77,10 +77,9 @@ def video(env: envs.Env, frames: dict[str, np.ndarray], path: Path, seconds: flo
     """Write a small animated picture of the beginning of an episode, as it is seen by the camera that follows it."""
     from PIL import Image
 
-    qpos = frames["qpos"]
     every = max(1, round(1 / (fps * env.dt)))
-    count = min(len(qpos) // every, round(seconds * fps))
-    shown = qpos[: count * every : every]
+    count = min(len(frames["qpos"]) // every, round(seconds * fps))
+    shown = {name: frames[name][: count * every : every] for name in STATE}
     images = [Image.fromarray(x).resize((320, 240)) for x in render(env.model, shown, camera_of(env.model))]
     step = round(1000 * every * env.dt)
     images[0].save(path, save_all=True, append_images=images[1:], duration=step, loop=0, quality=50, method=4)

@@ -35,7 +35,6 @@ from actor_critic import (
     next_rate,
     normal,
     normalized,
-    numbers,
     own_key,
     seen,
 )
@@ -141,7 +140,7 @@ class Trainer(training_loop.Trainer):
     def _start(self, net: Array, state: envs.State, key: Array) -> Run:
         obs = seen(state.obs)
         params = self.net.init(net, obs)
-        rate, moments = jnp.asarray(self.s.learning_rate, jnp.float32), first_moments(numbers(obs))
+        rate, moments = jnp.asarray(self.s.learning_rate, jnp.float32), first_moments(obs)
         return Run(params, self.tx.init(params), rate, moments, state, key, jnp.zeros((), jnp.int32))
 
     def _update(self, run: Run) -> tuple[Run, dict[str, Array]]:
@@ -151,14 +150,12 @@ class Trainer(training_loop.Trainer):
 
         def step(state: envs.State, key: Array) -> tuple[envs.State, dict[str, Array]]:
             raw = seen(state.obs)
-            obs = normal(run.moments, raw)
-            mean, log_std = self.net.apply(run.params, obs, method="act")
+            mean, log_std = self.net.apply(run.params, normal(run.moments, raw), method="act")
             action = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape, mean.dtype)
             new = self.batch.step(state, action)
             return new, {
-                "raw": numbers(raw),
-                "obs": obs,
-                "final": normal(run.moments, seen(new.info["final_obs"]))["critic"],
+                "raw": raw,
+                "final": seen(new.info["final_obs"])["critic"],
                 "action": action,
                 "mean": mean,
                 "reward": s.reward_scale * new.reward,
@@ -168,9 +165,11 @@ class Trainer(training_loop.Trainer):
             }
 
         world, batch = jax.lax.scan(step, run.world, jax.random.split(act, s.unroll))
+        batch["obs"] = normal(run.moments, batch["raw"])
+        final = normal(run.moments, {"critic": batch.pop("final")})["critic"]
         # values are one batch of all steps: a matrix product of a thousand rows is faster than many of a few
         batch["value"] = self.net.apply(run.params, batch["obs"]["critic"], method="value")
-        batch["next_value"] = self.net.apply(run.params, batch.pop("final"), method="value")
+        batch["next_value"] = self.net.apply(run.params, final, method="value")
         batch["advantage"] = advantages(s, batch)
         batch["target"] = batch["advantage"] + batch["value"]
         metrics = jax.tree.map(jnp.mean, batch.pop("metrics"))

@@ -27,12 +27,21 @@ import jax
 import jax.numpy as jnp
 import optax
 import training_loop
-from actor_critic import AXIS, Network, mean_over_devices, new_moments, next_rate, own_key, seen
+from actor_critic import (
+    AXIS,
+    Network,
+    mean_over_devices,
+    new_moments,
+    next_rate,
+    normal,
+    own_key,
+    seen,
+)
 from jax.sharding import PartitionSpec as P
 from tuned import SHAC
 
 from jaxsim import envs
-from jaxsim.envs.wrappers import first_moments, normalize, renew
+from jaxsim.envs.wrappers import first_moments, renew
 from jaxsim.math.safe import norm
 
 Array = Any
@@ -50,6 +59,7 @@ class Settings:
     epochs: int = 16  # of the critic
     minibatches: int = 4
     hidden: tuple[int, ...] = (128, 128)
+    encoder: tuple[int, ...] = (16, 32)  # channels of the convolutions, where the actor sees pictures
     activation: str = "elu"
     learning_rate: float = 2e-3  # of the actor; the first, then it follows `target_kl`
     target_kl: float = 0.02  # 0: a constant learning rate
@@ -123,9 +133,7 @@ class Trainer(training_loop.Trainer):
     def __init__(self, s: Settings):
         used = actor_critic.devices(s)
         super().__init__(s)
-        if "pixels" in jax.eval_shape(lambda key: seen(self.env.reset(key).obs), jax.random.PRNGKey(0)):
-            raise SystemExit(f"--env: {s.env} shows pictures, for which shac.py has no encoder: use ppo.py")
-        self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
+        self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation, s.encoder)
         self.actor_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(b1=0.7, b2=0.95))
         self.critic_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(s.critic_rate, b1=0.7, b2=0.95))
         spec = Run(params=P(), target=P(), optimisers=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
@@ -144,13 +152,14 @@ class Trainer(training_loop.Trainer):
         return Run(params, of_critic(params), optimisers, rate, first_moments(obs), state, key, zero)
 
     def _value(self, critic: Any, moments: Any, raw: Array) -> Array:
-        obs = normalize(moments, raw)["critic"]
+        obs = normal(moments, {"critic": raw})["critic"]
         unused = {"log_std": jnp.zeros(self.env.action_size)}  # the actor's: flax looks up all parameters of `setup`
         return self.net.apply({"params": {**unused, **critic}}, obs, method="value")
 
-    def _action(self, actor: Any, obs: Array, noise: Array) -> Array:
+    def _action(self, actor: Any, obs: dict[str, Array], noise: Array) -> tuple[Array, Array]:
+        """Action and its mean."""
         mean, log_std = self.net.apply({"params": actor}, obs, method="act")
-        return mean + jnp.exp(log_std) * noise
+        return mean + jnp.exp(log_std) * noise, mean
 
     def _advance(self, run: Run, state: envs.State, noise: Array, push: Array) -> tuple[tuple, dict[str, Array]]:
         """Last state of one world after actions with a `push` each, whether its episode goes on, and a record."""
@@ -159,12 +168,17 @@ class Trainer(training_loop.Trainer):
         def one(carry: tuple[envs.State, Array], now: tuple[Array, Array]) -> tuple[tuple, dict[str, Array]]:
             (state, going), (noise, push) = carry, now
             raw = seen(state.obs)
-            action = self._action(actor, normalize(run.moments, raw), noise) + push
+            obs = normal(run.moments, raw)
+            if "pixels" in obs:  # derivatives do not pass through pictures, nor through the rest of the network then
+                obs = jax.lax.stop_gradient(obs)
+            action, mean = self._action(actor, obs, noise)
+            action += push
             new = self.env.step(state, bounded(action))
             excess = jnp.square(jnp.maximum(jnp.abs(action) - 1, 0)).mean()
             record = {
                 "raw": raw,
-                "next": seen(new.obs),
+                "mean": mean,
+                "next": seen(new.obs)["critic"],
                 "going": going,
                 "next_going": going * (1 - new.done),
                 "reward": new.reward,
@@ -179,7 +193,7 @@ class Trainer(training_loop.Trainer):
         """Discounted rewards of one world and its final value, per action, and what happened."""
         s = self.s
         (last, going), record = self._advance(run, state, noise, push)
-        value = self._value(run.target, run.moments, seen(last.obs))
+        value = self._value(run.target, run.moments, seen(last.obs)["critic"])
         gained = s.reward_scale * record["reward"] - s.saturation * record["excess"]
         total = s.discount ** jnp.arange(s.unroll) @ jnp.where(record["going"] > 0, gained, 0)
         total += s.discount**s.unroll * jnp.where(going > 0, value, 0)
@@ -191,7 +205,7 @@ class Trainer(training_loop.Trainer):
         An action changes by the actor's numbers at the observation of the moment; what follows from that is in `push`.
         So the gradient of all worlds is one pass through the network, and none is made of each.
         """
-        action = self._action(actor, normalize(run.moments, record["raw"]), noise)
+        action, _ = self._action(actor, normal(run.moments, record["raw"]), noise)
         return -(push * action).sum() - self.s.entropy * actor["log_std"].sum()
 
     def _targets(self, run: Run, record: dict[str, Array]) -> Array:
@@ -219,9 +233,10 @@ class Trainer(training_loop.Trainer):
         change, actor_state = self.actor_tx.update(grad, run.optimisers[0])
         actor = jax.tree.map(lambda p, c: p - run.rate * c, of_actor(run.params), change)
         kl = mean_over_devices(self._kl(run, actor, record))
-        flat = {"raw": record["raw"], "target": self._targets(run, record), "going": record["going"]}
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), flat)
-        moments = new_moments(run.moments, flat["raw"])
+        merge = partial(jax.tree.map, lambda x: x.reshape(-1, *x.shape[2:]))
+        moments = new_moments(run.moments, merge(record["raw"]))
+        raw = record["raw"]["critic"]
+        flat = merge({"raw": raw, "target": self._targets(run, record), "going": record["going"]})
 
         def epoch(carry: tuple, key: Array) -> tuple:
             order = jax.random.permutation(key, flat["target"].shape[0]).reshape(s.minibatches, -1)
@@ -251,10 +266,9 @@ class Trainer(training_loop.Trainer):
 
     def _kl(self, run: Run, actor: Any, record: dict[str, Array]) -> Array:
         """KL divergence of the policy before an update from that after it, in the mean of the actions of `record`."""
-        obs = normalize(run.moments, record["raw"])
-        mean, log_std = self.net.apply({"params": of_actor(run.params)}, obs, method="act")
-        new, new_log_std = self.net.apply({"params": actor}, obs, method="act")
-        return actor_critic.kl_divergence(mean, log_std, new, new_log_std).mean()
+        log_std = of_actor(run.params)["log_std"]
+        new, new_log_std = self.net.apply({"params": actor}, normal(run.moments, record["raw"]), method="act")
+        return actor_critic.kl_divergence(record["mean"], log_std, new, new_log_std).mean()
 
     def _critic_step(self, moments: Any, carry: tuple, batch: dict[str, Array]) -> tuple[tuple, Array]:
         """Critic and optimiser state after one step on a minibatch, and the loss."""
@@ -294,7 +308,7 @@ class Trainer(training_loop.Trainer):
 
     def policy(self, run: Run, obs: Any) -> Array:
         """Actions without exploration noise: the means."""
-        return self.net.apply(run.params, normalize(run.moments, seen(obs)), method="act")[0]
+        return self.net.apply(run.params, normal(run.moments, seen(obs)), method="act")[0]
 
     def export(self, run: Run, path: Path) -> None:
         """Write the policy for `jaxsim.envs.load_policy`."""

@@ -193,8 +193,9 @@ def restore(like: Any, folder: Path) -> Any:
 def record(trainer: Trainer, run: Any, out: Path, video: bool, nstep: int = 500) -> None:
     """Write `replay.html` of one episode of the policy, and `video.mp4` when `video` is set."""
     from jaxsim.viewer.html import save_html
+    from jaxsim.viewer.render import STATE
 
-    env, names = trainer.env, ("qpos", *POSE)
+    env, names = trainer.env, (*STATE, *POSE)
     nstep = min(nstep, env.config.episode_length)
 
     def step(state: envs.State, _: None) -> tuple:

@@ -22,7 +22,7 @@ from PIL import Image
 import jaxsim
 from jaxsim import envs
 from jaxsim.viewer.html import save_html
-from jaxsim.viewer.render import save_image, save_video
+from jaxsim.viewer.render import STATE, save_image, save_video
 from jaxsim.xla.cache import use_compile_cache
 
 
@@ -32,7 +32,7 @@ def episodes(env: envs.Env, policy: envs.Policy, worlds: int, nstep: int, seed: 
     def step(carry: tuple, _: None) -> tuple:
         state, going = carry
         state = jax.vmap(env.step)(state, policy(state.obs))
-        frames = {name: getattr(state.data, name)[0] for name in ("qpos", *POSE)}
+        frames = {name: getattr(state.data, name)[0] for name in (*STATE, *POSE)}
         return (state, going * (1 - state.done)), (going, {**state.metrics, "reward": state.reward}, frames)
 
     def run(keys: jax.Array) -> tuple:
@@ -52,7 +52,8 @@ def strip(env: envs.Env, frames: dict[str, np.ndarray], path: Path, first: int, 
     """Write eight pictures of one episode as one PNG."""
     tiles = []
     for i in range(first, min(first + 8 * every, len(frames["qpos"])), every):
-        save_image(env.model, frames["qpos"][i], path, camera=camera_of(env.model), width=480, height=360)
+        state = {name: frames[name][i] for name in STATE}
+        save_image(env.model, state, path, camera=camera_of(env.model), width=480, height=360)
         tiles.append(Image.open(path).resize((240, 180)).copy())
     whole = Image.new("RGB", (960, 180 * -(-len(tiles) // 4)))
     for i, tile in enumerate(tiles):

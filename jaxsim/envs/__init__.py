@@ -16,7 +16,7 @@ from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, 
 from jaxsim.envs.mixed import Mixed
 from jaxsim.envs.policy import Policy, load_policy, patches, save_policy
 from jaxsim.envs.registry import default_config, make, names, register
-from jaxsim.envs.vision import Vision, random_look
+from jaxsim.envs.vision import Vision, VisionConfig, make_vision, random_look
 from jaxsim.envs.wrappers import (
     ActionDelay,
     ActionRepeat,
@@ -46,12 +46,14 @@ __all__ = [
     "TerrainCurriculum",
     "Vectorize",
     "Vision",
+    "VisionConfig",
     "Wrapper",
     "default_config",
     "diagnostics",
     "load_policy",
     "locomotion",
     "make",
+    "make_vision",
     "model_path",
     "names",
     "patches",

@@ -22,7 +22,8 @@ class Policy:
 
     It needs neither JAX nor the environment; inside of a traced function it is traced too. A mapping of observations is
     read at `key`; a policy with pictures also reads all names that begin with "pixels/". `sizes` are the widths of its
-    layers, `encoder` the convolutions of pictures, `env` the name of the task on which it was trained.
+    layers, `encoder` the convolutions of pictures, `pixels` their mean and divisor, `env` the name of the task on which
+    it was trained.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
@@ -34,6 +35,7 @@ class Policy:
         self.layers = [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(count)]
         count = sum(name.startswith("kernel") for name in arrays)
         self.encoder = [(arrays[f"kernel{i}"], arrays[f"offset{i}"]) for i in range(count)]
+        self.pixels = arrays.get("pixel_mean", np.zeros(())), arrays.get("pixel_std", np.ones(()))
         self._activation = ACTIVATIONS[str(arrays["activation"])]
 
     @property
@@ -65,6 +67,7 @@ class Policy:
     def _features(self, xp: Any, obs: Mapping[str, Any]) -> Any:
         """Last layer (..., height, width, channels) of the convolutions of an observation's pictures."""
         x = xp.concatenate([xp.asarray(obs[name]) for name in sorted(obs) if name.startswith("pixels/")], -1)
+        x = xp.clip((x - self.pixels[0]) / self.pixels[1], -self.limit, self.limit)
         for kernel, bias in self.encoder:
             width = math.isqrt(kernel.shape[0] // x.shape[-1])
             x = self._activation(xp, patches(x, width) @ kernel + bias)
@@ -93,6 +96,7 @@ def save_policy(
     key: str = "state",
     limit: float = 10.0,
     encoder: Sequence[tuple[Any, Any]] = (),
+    pixels: tuple[Any, Any] | None = None,
 ) -> None:
     """Write a policy as an .npz file of float32 arrays.
 
@@ -107,6 +111,7 @@ def save_policy(
         limit: to which normalised observations are clipped.
         encoder: weight (width * width * inputs, outputs) and bias of each convolution of pictures, which maps squares
             to pixels of the next (`patches`); the last follows the other observations as inputs of the first layer.
+        pixels: mean and divisor of each pixel, as `mean` and `std`; without, pictures are taken as they are.
     """
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}: expected one of {', '.join(ACTIVATIONS)}")
@@ -115,6 +120,8 @@ def save_policy(
         arrays |= {f"weight{i}": weight, f"bias{i}": bias}
     for i, (kernel, bias) in enumerate(encoder):
         arrays |= {f"kernel{i}": kernel, f"offset{i}": bias}
+    if pixels is not None:
+        arrays |= {"pixel_mean": pixels[0], "pixel_std": pixels[1]}
     small = {name: np.asarray(x, np.float32) for name, x in arrays.items()}
     text = {"format": np.asarray(FORMAT), "env": env, "key": key, "activation": activation}
     np.savez(path, allow_pickle=False, **small, **text)

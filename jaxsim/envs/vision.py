@@ -1,5 +1,6 @@
 """Tasks with camera observations: pictures by ray casting, in JAX, instead of exact numbers."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.envs.base import Info, State, first_state, raw_key
+from jaxsim.envs.base import Config, Info, State, first_state, raw_key
 from jaxsim.envs.wrappers import ModelDraw, Wrapper
 from jaxsim.math.rotation import quat_mul, rotvec_to_quat
 from jaxsim.math.safe import Array
@@ -28,6 +29,8 @@ class Vision(Wrapper):
     (height, width, frames * channels), the newest first. "state": the last action. "privileged_state": the observation
     of the inner environment, for the critic only. If that observation is a mapping, its entries are added to the
     pictures instead.
+
+    Derivatives do not pass through the pictures of an observation; those of `look` do.
 
     A picture shows the positions of the state in which it was taken. Depth is encoded as 1 - depth / `reach`, zero
     beyond `reach` (m): near objects are bright. `info["vision"]` holds the pictures that were taken.
@@ -157,7 +160,7 @@ class Vision(Wrapper):
     def _take(self, data: Data, own: Info, rng: Array | None, due: Array | bool) -> dict[str, Array]:
         """Pictures with noise, of a state as this episode sees it."""
         model = self.env.model if self._looks is None else self._looks.model(self.env.model, own["model"])
-        pictures = self.look(data, model, due)
+        pictures = self.look(jax.lax.stop_gradient(data), model, due)
         if not self.noise:
             return pictures
         assert rng is not None  # the caller has split one off
@@ -181,6 +184,24 @@ class Vision(Wrapper):
             arrived = jax.lax.dynamic_slice_in_dim(taken, behind, self.frames)
             views[name] = jnp.moveaxis(arrived, 0, 2).reshape(*taken.shape[1:3], -1)
         return state.replace(obs={**rest, **views}, info={**state.info, "vision": own})
+
+
+@dataclasses.dataclass(frozen=True)
+class VisionConfig(Config):
+    """Config of a task that is seen: `camera`, `picture`, `size`, `frames`, `reach`, `samples` of `Vision`."""
+
+    camera: int | str = 0
+    picture: str = "depth"
+    size: tuple[int, int] = (64, 64)
+    frames: int = 3
+    reach: float = 5.0
+    samples: int = 1
+
+
+def make_vision(task: Callable[[Any], Any], config: VisionConfig) -> Vision:
+    """Task whose policy observes only the last pictures of a camera and its last action."""
+    view = (config.camera, config.picture, config.size, config.frames, config.reach)
+    return Vision(task(config), *view, samples=config.samples)
 
 
 def random_look(

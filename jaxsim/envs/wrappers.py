@@ -313,20 +313,26 @@ class NormalizeObservation(Wrapper):
 
 
 def first_moments(obs: Any) -> dict[str, Any]:
-    """Running moments of one batch of observations, whose leading axis is the batch."""
-    zero = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), obs)
-    count = jnp.zeros((), jax.tree.leaves(obs)[0].dtype)
-    return update_moments({"count": count, "mean": zero, "square": zero}, obs)
+    """Moments of one batch of observations, whose leading axis is the batch."""
+    first = jax.tree.leaves(obs)[0]
+    mean = jax.tree.map(lambda x: x.mean(0), obs)
+    square = jax.tree.map(lambda x, mean: jnp.square(x - mean).sum(0), obs, mean)
+    return {"count": jnp.asarray(first.shape[0], first.dtype), "mean": mean, "square": square}
+
+
+def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Moments of two samples together."""
+    count = a["count"] + b["count"]
+    change = jax.tree.map(lambda x, y: y - x, a["mean"], b["mean"])
+    mean = jax.tree.map(lambda x, c: x + c * b["count"] / count, a["mean"], change)
+    both = a["count"] * b["count"] / count
+    square = jax.tree.map(lambda x, y, c: x + y + c**2 * both, a["square"], b["square"], change)
+    return {"count": count, "mean": mean, "square": square}
 
 
 def update_moments(moments: dict[str, Any], obs: Any) -> dict[str, Any]:
     """Running moments updated by a batch of observations, whose leading axis is the batch."""
-    number = jax.tree.leaves(obs)[0].shape[0]
-    count = moments["count"] + number
-    change = jax.tree.map(lambda x, mean: x - mean, obs, moments["mean"])
-    mean = jax.tree.map(lambda mean, c: mean + c.sum(0) / count, moments["mean"], change)
-    square = jax.tree.map(lambda s, c, x, mean: s + (c * (x - mean)).sum(0), moments["square"], change, obs, mean)
-    return {"count": count, "mean": mean, "square": square}
+    return merge_moments(moments, first_moments(obs))
 
 
 def normalize(moments: dict[str, Any], obs: Any, limit: float = 10.0) -> Any:

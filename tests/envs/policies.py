@@ -61,6 +61,22 @@ def reach(env, state, k):
     return action
 
 
+def to_ball(env, state, k):
+    """Transposed Jacobian of the tip, times what is missing to the ball, with damping."""
+    data = state.data
+    tip = np.asarray(data.site_xpos)[:, env.model.name2id("site", "tip")]
+    error, away = np.asarray(data.mocap_pos)[:, 0] - tip, tip[:, None] - np.asarray(data.xanchor)
+    torque = np.cross(away, error[:, None])[..., 2]
+    return np.clip(100 * torque - 0.3 * np.asarray(data.qvel), -1, 1)
+
+
+def push(env, state, k):
+    """Towards the can, and on towards the post where it is near."""
+    can, post = np.split(np.asarray(state.obs["privileged_state"])[:, 4:] / 5, 2, axis=1)
+    near = np.linalg.norm(can, axis=1, keepdims=True) < 0.03
+    return np.clip(10 * can + 5 * near * post, -1, 1)
+
+
 def pick(env, state, k):
     """Descend around the cube, close, lift: through the controls of two keyframes."""
     m = env.model
@@ -84,6 +100,9 @@ POLICIES = {
     "cartpole_balance": balance,
     "cartpole_balance_vision": balance,
     "cartpole_swingup": swing_up,
+    "cartpole_swingup_vision": swing_up,
+    "reacher_vision": to_ball,
+    "push_vision": push,
     "hopper_stand": posture(200, 10),
     "hopper_hop": posture(200, 10),
     "walker_stand": posture(150, 8),

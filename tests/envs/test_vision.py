@@ -46,6 +46,18 @@ def test_a_batch_of_pictures_is_finite_and_the_newest_stands_first():
     assert not np.array_equal(fresh[..., 0], pictures[..., 0])
 
 
+def test_derivatives_pass_through_the_physics_but_not_through_pictures():
+    env = seen()
+    state = jax.jit(env.reset)(jax.random.key(0))
+
+    def after(action):
+        obs = env.step(state, action).obs
+        return obs["pixels/view_0"].sum(), obs["privileged_state"].sum()
+
+    by_pictures, by_physics = jax.jit(jax.jacrev(after))(jnp.zeros(1))
+    assert by_pictures == 0 and by_physics != 0
+
+
 def test_pictures_show_where_the_pole_leans_and_the_cart_stands():
     env = seen(size=(64, 64))
     middle = still(env, 0.0)[..., 0]

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxsim import envs
-from jaxsim.envs.tasks.cartpole import make_cartpole_vision
+from jaxsim.envs.tasks.cartpole import Cartpole
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
@@ -206,28 +207,24 @@ def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
 def small_pictures():
     """Name of a task that shows small pictures."""
     config = dataclasses.replace(envs.default_config("cartpole_balance_vision"), size=(16, 16), frames=2)
-    envs.register("test_small_pictures", make_cartpole_vision, config)
+    envs.register("test_small_pictures", partial(envs.make_vision, Cartpole), config)
     return "test_small_pictures"
 
 
 @pytest.mark.usefixtures("float32")
-def test_a_policy_that_sees_pictures_is_exported_as_it_is(small_pictures, tmp_path):
-    trainer = ppo.Trainer(ppo.Settings(**{**SMALL[ppo], "env": small_pictures}, encoder=(3, 4)))
+@pytest.mark.parametrize("module", [ppo, shac], ids=["ppo", "shac"])
+def test_a_policy_that_sees_pictures_is_exported_as_it_is(module, small_pictures, tmp_path):
+    trainer = module.Trainer(module.Settings(**{**SMALL[module], "env": small_pictures}, encoder=(3, 4)))
     run = trainer.start()
     after, _ = jax.eval_shape(trainer.update, run)
     same = jax.tree.map(lambda a, b: a.shape == b.shape and a.dtype == b.dtype, run, after)
-    assert all(jax.tree.leaves(same)) and set(run.moments["mean"]) == {"actor", "critic"}
+    assert all(jax.tree.leaves(same)) and set(run.moments["mean"]) == {"actor", "critic", "pixels"}
     trainer.export(run, tmp_path / "policy.npz")
     obs = run.world.obs
     action = envs.load_policy(tmp_path / "policy.npz")(jax.device_get(obs))
     assert np.allclose(action, np.clip(trainer.policy(run, obs), -1, 1), atol=1e-5)
     dark = {**obs, "pixels/view_0": 0 * obs["pixels/view_0"]}
     assert not np.allclose(trainer.policy(run, dark), trainer.policy(run, obs), atol=1e-6)
-
-
-def test_a_trainer_without_an_encoder_refuses_pictures(small_pictures):
-    with pytest.raises(SystemExit, match=r"shows pictures.*use ppo\.py"):
-        shac.Trainer(shac.Settings(**{**SMALL[shac], "env": small_pictures}))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.tasks.rewards import small, within
-from jaxsim.envs.vision import Vision
+from jaxsim.envs.vision import VisionConfig
 from jaxsim.math.safe import Array
 
 
@@ -29,23 +29,13 @@ class CartpoleConfig(Config):
 
 
 @dataclasses.dataclass(frozen=True)
-class CartpoleVisionConfig(CartpoleConfig):
-    """`camera`, `picture`, `size`, `frames`, `reach`, `samples`: see `Vision`."""
+class CartpoleVisionConfig(CartpoleConfig, VisionConfig):
+    """The cart-pole seen by a camera."""
 
     ctrl_dt: float = 0.04
     episode_length: int = 250
-    camera: str = "near"
-    picture: str = "depth"
-    size: tuple[int, int] = (64, 64)
-    frames: int = 3
+    camera: int | str = "near"
     reach: float = 4.0
-    samples: int = 1
-
-
-def make_cartpole_vision(config: CartpoleVisionConfig) -> Vision:
-    """Cart-pole whose policy observes only the last pictures of a camera and its last action."""
-    view = (config.camera, config.picture, config.size, config.frames, config.reach)
-    return Vision(Cartpole(config), *view, samples=config.samples)
 
 
 class Cartpole(Env):
