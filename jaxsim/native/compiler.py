@@ -46,6 +46,7 @@ SCALAR = (*C, "-O2", "-ffp-contract=off")
 # Long code that a step passes once. Humanoid: compiled in 2.8 s, a step takes 47 us; with the two passes that are off
 # here 3.4 s and 47 us, with -O1 1.6 s and 55 us.
 ONCE = (*C, "-O2", "-fno-gcse", "-fno-tree-pre", "-ffp-contract=off")
+ONCE_LINEAR = (*C, "-O1", "-ffp-contract=off")  # derivatives, whose code is two to three times as long
 # Sums in any order, and vector instructions of this machine: short vectors, since rows of robots' matrices are short.
 # NaN and infinity keep their meaning.
 VECTOR = (*C, "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")

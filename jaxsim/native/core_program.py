@@ -106,13 +106,13 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     return found
 
 
-def on_core(flat: Flat, fixed: Sequence[bool], operands: Sequence[Array]) -> list[Array] | None:
+def on_core(flat: Flat, fixed: Sequence[bool], operands: Sequence[Array], flags: tuple[str, ...]) -> list[Array] | None:
     """Return the results for one world, by programs of one core; None where XLA's kernels are faster.
 
     `fixed` marks operands that are the same in most calls, as a model's numbers: what depends on these alone is
     computed before the rest, so that XLA moves it out of loops. Raises CompilerMissing.
     """
-    made = _parts(flat, fixed)
+    made = _parts(flat, fixed, flags)
     return None if made.numbers > MOST_NUMBERS else _by_parts(made, operands)
 
 
@@ -124,9 +124,10 @@ class _Parts(NamedTuple):
     parts: list[tuple[Segment, str | None]]  # each with its C source (None: JAX computes it)
     shared: int
     numbers: int  # entries of all results of the other parts
+    flags: tuple[str, ...]  # of the compiler
 
 
-def _parts(flat: Flat, fixed: Sequence[bool] = ()) -> _Parts:
+def _parts(flat: Flat, fixed: Sequence[bool] = (), flags: tuple[str, ...] = native.ONCE) -> _Parts:
     count = len(flat.inputs)
     flat, tables = _tables_apart(flat)
     changes = [*(not f for f in fixed), *[True] * (len(flat.inputs) - count)] if fixed else [True] * len(flat.inputs)
@@ -134,7 +135,7 @@ def _parts(flat: Flat, fixed: Sequence[bool] = ()) -> _Parts:
     numbers = sum(math.prod(v.shape) for op in rest.operations for v in op.outputs)
     first, others = (segments(f, [True] * len(f.inputs), CORE) for f in (shared, rest))
     sources = [None if numbers > MOST_NUMBERS else _source_of(x) for x in (*first, *others)]
-    return _Parts(flat, tables, list(zip((*first, *others), sources, strict=True)), len(first), numbers)
+    return _Parts(flat, tables, list(zip((*first, *others), sources, strict=True)), len(first), numbers, flags)
 
 
 def _direct(made: _Parts) -> DirectCall | None:
@@ -152,7 +153,7 @@ def _direct(made: _Parts) -> DirectCall | None:
         outputs = part.flat.outputs
         kinds = [(v.shape, str(v.dtype)) for v in outputs]
         operands, own = tuple(place[v] for v in part.flat.inputs), tuple(map(Computed, range(len(outputs))))
-        target = native.target_of(source, native.ONCE)
+        target = native.target_of(source, made.flags)
         is_last = part is made.parts[-1][0]
         for i, v in enumerate(outputs):
             if isinstance(v, Var):
@@ -179,23 +180,23 @@ def _by_parts(made: _Parts, operands: Sequence[Array]) -> list[Array]:
     flat, tables, parts = made[:3]
     for _, source in parts:
         if source is not None:
-            native.begin(source, native.ONCE)
+            native.begin(source, made.flags)
     env: dict[Var, Array] = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
     for part, source in parts:
         if part.flat is not None and source is not None:
-            env |= _called(part.flat, source, env)
+            env |= _called(part.flat, source, env, made.flags)
             continue
         for op in part.flat.operations if part.flat is not None else filter(None, [part.operation]):
             env |= dict(zip(op.outputs, _by_jax(op, [_read(env, v) for v in op.inputs]), strict=True))
     return [_read(env, v) for v in flat.outputs]
 
 
-def _called(flat: Flat, source: str, env: dict[Var, Array]) -> dict[Var, Array]:
+def _called(flat: Flat, source: str, env: dict[Var, Array], flags: tuple[str, ...]) -> dict[Var, Array]:
     """Return the results of a part, computed by the handler of its source."""
     for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
         native.let_call(target)
     out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
-    found = jax.ffi.ffi_call(native.target_of(source, native.ONCE), out)(*(env[v] for v in flat.inputs))
+    found = jax.ffi.ffi_call(native.target_of(source, flags), out)(*(env[v] for v in flat.inputs))
     return {v: x for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
 
 

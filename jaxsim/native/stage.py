@@ -20,7 +20,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
-from jaxsim.native.compiler import LINEAR, WORLDS
+from jaxsim.native.compiler import LINEAR, ONCE, ONCE_LINEAR, WORLDS
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
@@ -146,7 +146,8 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
     if plan.form in ("batches", "core") and not any(worlds) and not plan.along:
-        found = on_core(plan.traced.flat(CORE), plan.fixed, operands)
+        flags = ONCE_LINEAR if plan.tangents else ONCE
+        found = on_core(plan.traced.flat(CORE), plan.fixed, operands, flags)
         return found and [x[None] for x in found]
     if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
