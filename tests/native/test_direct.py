@@ -15,9 +15,9 @@ pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C comp
 TABLE = np.sin(np.arange(MOST_CONSTANTS + 4, dtype=np.float32))
 
 
-def recorded(function, *args) -> list[DirectCall]:
+def recorded(function, *args, fixed=0) -> list[DirectCall]:
     calls: list[DirectCall] = []
-    jax.jit(core_program(function, record=calls.append)).lower(*args)
+    jax.jit(core_program(function, record=calls.append, fixed=fixed)).lower(*args)
     return calls
 
 
@@ -69,3 +69,15 @@ def test_a_library_that_is_loaded_again_counts_as_used():
     os.utime(library, (0, 0))
     del compiler.loaded[call.target]  # as in a process that has not loaded it
     assert compiler.load_again({call.target: False}) and library.stat().st_mtime > 1e9
+
+
+def test_what_fixed_arguments_determine_is_computed_once(monkeypatch):
+    (call,) = recorded(lambda m, x: jnp.cumsum(jnp.sin(m)) * x, jnp.zeros(5), jnp.float32(0), fixed=1)
+    program, prepared = call.load(), []
+    prepare = program._prepare._program
+    monkeypatch.setattr(program._prepare, "_program", lambda *x: prepared.append(x) or prepare(*x))
+    models = np.ones(5, np.float32), np.arange(5, dtype=np.float32)
+    for m, x in ((models[0], 1.0), (models[0], 2.0), (models[1], 3.0), (models[1], 4.0)):
+        found = program(m, np.asarray(x, np.float32))[0]
+        np.testing.assert_allclose(found, np.cumsum(np.sin(m)) * x, rtol=1e-6)
+    assert len(prepared) == 2

@@ -56,6 +56,20 @@ def assert_same_data(got, want):
         np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * scale, err_msg=jax.tree_util.keystr(path))
 
 
+def test_a_step_of_one_world_and_its_gradient_are_programs_of_a_core():
+    m, worlds = model_and_worlds("humanoid")
+    d = jax.tree.map(lambda x: x[1], worlds)
+
+    def of(step):
+        value = lambda v: jnp.sum(step(m, d.replace(qvel=v)).qvel ** 2)  # noqa: E731
+        return jax.jit(jax.value_and_grad(value))
+
+    found = choices_of(lambda: of(jaxsim.step).lower(d.qvel))
+    assert [c.cause for c in found if c.label == "the step"] == [None, None]
+    for got, want in zip(of(jaxsim.step)(d.qvel), of(step_by_stages)(d.qvel), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.abs(want).max())
+
+
 @pytest.mark.parametrize("name", ["humanoid", *(pytest.param(n, marks=pytest.mark.slow) for n in ("hand", "ant"))])
 def test_a_step_of_a_batch_is_one_program_and_the_step(name):
     m, d = model_and_worlds(name)
