@@ -72,7 +72,7 @@ def test_a_library_that_is_loaded_again_counts_as_used():
 
 
 def test_what_fixed_arguments_determine_is_computed_once(monkeypatch):
-    (call,) = recorded(lambda m, x: jnp.cumsum(jnp.sin(m)) * x, jnp.zeros(5), jnp.float32(0), fixed=1)
+    (call,) = recorded(lambda m, x: jnp.cumsum(jnp.sin(m)) * x, jnp.zeros(5, jnp.float32), jnp.float32(0), fixed=1)
     program, prepared = call.load(), []
     prepare = program._prepare._program
     monkeypatch.setattr(program._prepare, "_program", lambda *x: prepared.append(x) or prepare(*x))
