@@ -211,8 +211,9 @@ OF_ONE(atan) OF_TWO(atan2) OF_TWO(pow)
 #define INSTRUCTION(name) name##_pd
 #endif
 #ifdef __AVX512F__
-#define ROUNDED(x, how) INSTRUCTION(_mm512_roundscale)(x, how)
-#define ROOT(x) INSTRUCTION(_mm512_sqrt)(x)
+// with masks of ones: gcc 12 warns that those without masks read uninitialised numbers
+#define ROUNDED(x, how) INSTRUCTION(_mm512_maskz_roundscale)(-1, x, how)
+#define ROOT(x) INSTRUCTION(_mm512_maskz_sqrt)(-1, x)
 #else
 #define ROUNDED(x, how) INSTRUCTION(_mm256_round)(x, how | _MM_FROUND_NO_EXC)
 #define ROOT(x) INSTRUCTION(_mm256_sqrt)(x)
