@@ -143,15 +143,13 @@ class _Prepare:
     def __init__(self, call: DirectCall):
         self._program = call.load()
         self._read = [x.index for x in call.operands if isinstance(x, Given)]
-        self._last: tuple[list[Any], list[np.ndarray]] = [None], []
+        self._last: tuple[list[Any], list[np.ndarray]] | None = None
 
     def __call__(self, args: Sequence[Any]) -> list[np.ndarray]:
-        known, results = self._last
         given = [args[i] for i in self._read]
-        if any(map(is_not, given, known)) or len(known) != len(given):
-            results = self._program(*args)
-            self._last = given, results
-        return results
+        if (last := self._last) is None or any(map(is_not, given, last[0])):
+            self._last = last = given, self._program(*args)
+        return last[1]
 
 
 def _address(x: Any) -> int:

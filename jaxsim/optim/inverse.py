@@ -28,7 +28,7 @@ from jaxsim.optim.costs import Costs
 from jaxsim.optim.lqr import flat_rows, unflatten_rows
 from jaxsim.optim.options import Inverse, Iteration, Result
 from jaxsim.optim.progress import is_traced, listen, report
-from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, is_over, next_weight, verdict
+from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, improves, is_over, next_weight, verdict
 
 LEAST_WEIGHT = 1e-15  # of the regularisation: slow motions of n steps have eigenvalues n^-4 of the diagonal
 
@@ -192,7 +192,7 @@ def _round(problem: Problem, options: Inverse, watched: bool, s: Search) -> Sear
     best = jnp.argmin(jnp.where(jnp.isfinite(values), values, jnp.inf))
     found = jax.tree.map(lambda x: x[best], (tried, outcomes, values))
     gain = jnp.where(first, jnp.inf, s.cost - found[2])
-    better = jnp.isfinite(found[2]) & (gain > 0)
+    better = jnp.isfinite(found[2]) & improves(s, gain, options.tolerance)
     positions, outcome, cost = jax.tree.map(
         lambda a, b: jnp.where(better, a, b), found, (s.positions, s.outcome, s.cost)
     )

@@ -31,7 +31,7 @@ from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
 from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result
 from jaxsim.optim.progress import is_traced, listen, negligible, report, warn_of_zero_gradient
-from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, is_over, next_weight, verdict
+from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, improves, is_over, next_weight, verdict
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
@@ -300,7 +300,7 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     found = _line_search(problem, program, s)
     old = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
     gain = jnp.where(first, jnp.inf, _merit(old, s.closing) - _merit(found, s.closing))
-    better = jnp.isfinite(found.cost) & (gain > 0)
+    better = jnp.isfinite(found.cost) & improves(s, gain, options.tolerance)
     new = jax.tree.map(lambda a, b: jnp.where(better, a, b), found, old)
     count = s.count + better
     history = jnp.where(jnp.arange(len(s.history)) == count, new.cost, s.history)

@@ -13,6 +13,16 @@ LARGEST_PENALTY = 1e6  # of constraints
 PENALTY_FACTOR = 10.0
 
 
+def improves(s: Any, gain: Array, tolerance: Array) -> Array:
+    """Return whether a round lowers the cost: by more than the tolerance where derivatives promise no more than that.
+
+    A decrease within rounding would count as an iteration. `gain` is infinite in the first round; see `verdict`.
+    """
+    small = tolerance * jnp.abs(s.cost)
+    is_noise = s.fresh & (s.promised <= small) & (gain <= small) & jnp.isfinite(gain)
+    return (gain > 0) & ~is_noise
+
+
 def verdict(s: Any, better: Array, gain: Array, cost: Array, tolerance: Array) -> tuple[Array, Array, Array]:
     """Return whether a round finds a minimum, whether it gives up, and whether derivatives promise more where it does.
 
