@@ -172,7 +172,7 @@ def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value
     """Return the product with a constant matrix, mostly zeros, as sums over its other entries; None for others."""
     (axes, (batch, _)), out = op.params["dimension_numbers"], op.outputs[0]
     side, given = next(((k, x) for k, x in enumerate(op.inputs) if isinstance(x, np.ndarray)), (0, None))
-    if given is None or batch or len(axes[0]) != 1 or given.ndim != 2:
+    if given is None or batch or len(axes[0]) != 1 or given.ndim != 2 or not given.size:
         return None
     x, (own,), (other,) = operands[1 - side], axes[side], axes[1 - side]
     matrix = np.moveaxis(given, own, 1)

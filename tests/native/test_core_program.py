@@ -98,3 +98,7 @@ def test_handlers_with_attributes_are_not_called_from_c():
 def test_the_backend_xla_has_no_programs_of_ours():
     texts = [text_of(jnp.sin, jnp.ones(3), backend=b) for b in (jaxsim.Backend.AUTO, jaxsim.Backend.XLA)]
     assert ["jaxsim_" in text for text in texts] == [True, False]
+
+
+def test_products_with_empty_constant_matrices_are_those_of_jax():
+    assert_same(lambda x: (np.zeros((0, 3)) @ x, np.zeros((2, 0)) @ x[:0] + jnp.sin(x[0])), jnp.ones(3))
