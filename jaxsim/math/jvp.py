@@ -52,7 +52,7 @@ def _with_derivatives_of_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]
 
 
 def product_by_parts(multiply: Callable[..., Array], by_parts: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function (static, matrix, parts, x) that is `multiply(static, matrix, x)`, differentiated by its parts.
+    """Return `multiply(static, matrix, parts, x)`, differentiated by the parts of the matrix.
 
     `by_parts(static, parts, x)` is the same product, linear in x, from the factors of the matrix. Derivatives by the
     matrix itself are taken only where `parts` is None.
@@ -60,13 +60,13 @@ def product_by_parts(multiply: Callable[..., Array], by_parts: Callable[..., Arr
 
     @partial(jax.custom_jvp, nondiff_argnums=(0,))
     def product(static: Any, matrix: Array, parts: Any, x: Array) -> Array:
-        return multiply(static, matrix, x)
+        return multiply(static, matrix, parts, x)
 
     def rule(static: Any, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
         matrix, parts, x = primals
         out = product(static, matrix, parts, x)
         if parts is None:
-            carried = (lambda t: multiply(static, t, x)), tangents[0]
+            carried = (lambda t: multiply(static, t, None, x)), tangents[0]
         else:
             carried = jvp_at(lambda s: by_parts(static, s, x), parts), tangents[1]
         return out, sum_of_tangents(out, carried, (lambda t: product(static, matrix, parts, t), tangents[2]))
@@ -76,4 +76,4 @@ def product_by_parts(multiply: Callable[..., Array], by_parts: Callable[..., Arr
 
 
 # of (multiply, matrix, parts, x): multiply(matrix, x); `parts` is a PyTree with `times(x)`, the same product, or None
-matrix_times = product_by_parts(lambda multiply, matrix, x: multiply(matrix, x), lambda _, parts, x: parts.times(x))
+matrix_times = product_by_parts(lambda multiply, matrix, _, x: multiply(matrix, x), lambda _, parts, x: parts.times(x))

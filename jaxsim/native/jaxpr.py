@@ -155,9 +155,42 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
         (v,) = eqn.outvars
         return [np.asarray(FOLDED[name](params, v.aval, *operands)).astype(v.aval.dtype)]
     if name == "cond":
-        params, operands = _with_constants(params, operands)
+        return _conditional(eqn, *_with_constants(params, operands), out, platform)
     results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     out.append(Operation(eqn.primitive, params, operands, results))
+    return results
+
+
+def _conditional(
+    eqn: Any, params: dict[str, Any], operands: list[Term], out: list[Operation], platform: str
+) -> list[Term]:
+    """Append a conditional without the results that are constants in all branches, which are chosen where they are read.
+
+    Derivatives of branches have many such results: tables of indices, and zeros in the place of other branches' values.
+    """
+    branches = params["branches"]
+    flats = [flatten(b, platform) for b in branches]
+    constant = [all(isinstance(x, np.ndarray) for x in xs) for xs in zip(*(f.outputs for f in flats), strict=True)]
+    results: list[Term] = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    for k in np.flatnonzero(constant):
+        first, *others = (np.asarray(f.outputs[k], results[k].dtype) for f in flats)
+        if all(first.tobytes() == x.tobytes() for x in others):
+            results[k] = first
+        else:
+            which = Var(first.shape, np.int32)
+            spread = {"shape": first.shape, "broadcast_dimensions": (), "sharding": None}
+            out.append(Operation(jax.lax.broadcast_in_dim_p, spread, [operands[0]], [which]))
+            out.append(Operation(jax.lax.select_n_p, {}, [which, first, *others], [results[k]]))
+    kept = [r for r, c in zip(results, constant, strict=True) if not c]
+
+    def part(branch: Any) -> Any:
+        pick = lambda x: [y for y, c in zip(x, constant, strict=True) if not c]  # noqa: E731
+        return trace(lambda *x: pick(eval_jaxpr(branch.jaxpr, branch.consts, *x)), [v.aval for v in branch.jaxpr.invars])
+
+    if any(constant):
+        params = params | {"branches": tuple(map(part, branches))}
+    if kept:
+        out.append(Operation(eqn.primitive, params, operands, kept))
     return results
 
 

@@ -2,9 +2,14 @@
    C99. The lanes are one warp or, for more, all threads of a block. */
 
 #ifdef __CUDACC_RTC__
-#define ALL(i, n) _Pragma("unroll 1") for (int i = lane; i < (n); i += LANES) /* short code is fetched once */
+#define PRAGMA(...) _Pragma(#__VA_ARGS__)
+#define TURNS(...) PRAGMA(__VA_ARGS__)
+#define ALL(i, n) TURNS(unroll 1) for (int i = lane; i < (n); i += LANES) /* short code is fetched once */
+/* where the compiler knows n: loads of four turns overlap */
+#define ALL_OF(i, n) TURNS(unroll ((n) >= 4 * LANES ? 4 : 1)) for (int i = lane; i < (n); i += LANES)
 #else
 #define ALL(i, n) for (int i = lane; i < (n); i += LANES)
+#define ALL_OF ALL
 #endif
 
 #ifndef WIDE

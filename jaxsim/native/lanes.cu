@@ -6,22 +6,20 @@
 
 #define WARPS (LANES / WIDTH)
 #define UP(n) (((n) + 3) / 4 * 4)
-#if NV <= 64
-#define TURN NV /* pivots between two turns of the registers: here there is one turn */
-#define UNROLL_TURNS UNROLL
+#define MANY (NV > 64) /* columns are in memory, their entries up to the diagonal */
+#define PITCH UP(NV)
+#define COLS ((NV + LANES - 1) / LANES)
+#if MANY
+typedef T* Matrix;
+#define ENTRY(h, c, i, j) (h)[(i) * PITCH + (j)]
+#define EVERY_ROW(i, j) for (int i = 0; i <= (j) && (j) < NV; ++i)
+#define COLUMN_NUMBERS (5 * PITCH + 16) /* shared by the lanes of an elimination */
 #else
-#define TURN 4
-#ifdef __CUDACC_RTC__
-#define UNROLL_TURNS _Pragma("unroll 1")
-#else
-#define UNROLL_TURNS
+typedef T (*Matrix)[NV];
+#define ENTRY(h, c, i, j) (h)[c][i]
+#define EVERY_ROW(i, j) UNROLL for (int i = 0; i < NV; ++i)
+#define COLUMN_NUMBERS (2 * PITCH)
 #endif
-#endif
-#define ROWS ((NV + TURN - 1) / TURN * TURN)
-#define COLS ((ROWS + LANES - 1) / LANES)
-#define COL_OF(k) (COLS == 1 ? 0 : (k) / LANES)
-#define PITCH UP(ROWS)
-#define COLUMN_NUMBERS (2 * PITCH) /* shared by the lanes of an elimination */
 
 #define EACH(c, j) UNROLL for (int c = 0, j = lane; c < COLS; ++c, j += LANES) if (j < NV)
 #define ALL(k, n) for (int k = lane; k < (n); k += LANES)
@@ -96,74 +94,140 @@ FUNCTION int largest(int lane, int x, int* shared) {
   return x;
 }
 
-/* move the registers of all columns on by TURN rows, or back */
-FUNCTION void turn_registers(T h[][ROWS], bool back) {
-  if (TURN == ROWS) return;
-  UNROLL for (int c = 0; c < COLS; ++c) {
-    T kept[TURN];
-    UNROLL for (int i = 0; i < TURN; ++i) kept[i] = h[c][back ? ROWS - TURN + i : i];
-    if (back) {
-      UNROLL for (int i = ROWS - 1; i >= TURN; --i) h[c][i] = h[c][i - TURN];
-    } else {
-      UNROLL for (int i = 0; i < ROWS - TURN; ++i) h[c][i] = h[c][i + TURN];
-    }
-    UNROLL for (int i = 0; i < TURN; ++i) h[c][back ? i : ROWS - TURN + i] = kept[i];
-  }
+/* whether one of four bytes, at a multiple of four, is not zero */
+FUNCTION bool four_bytes(const signed char* x) {
+  int all;
+  memcpy(&all, x, 4);
+  return all != 0;
 }
 
+#if !MANY
 /* Elimination without square roots. After it lane j holds row j of the upper factor below its diagonal, and the columns
    of the lower one, not yet divided by the pivots, above it; `pivot` gets 1 / D. Golub and Van Loan, 4.1. */
-FUNCTION void factorise(int lane, T* columns, T h[][ROWS], T* pivot) {
-  UNROLL_TURNS
-  for (int start = 0; start < ROWS; start += TURN) {
-    UNROLL for (int q = 0; q < TURN; ++q) {
-      int k = start + q;
-      T* column = columns + (q & 1) * PITCH;
-      if (lane == k % LANES) {
-        UNROLL for (int i = q; i < ROWS; ++i) column[i] = h[COL_OF(k)][i];
-      }
-      sync();
-      T d = column[q], inverse = d > 0 ? 1 / d : NAN;
-      UNROLL for (int c = 0; c < COLS; ++c) {
-        int j = lane + LANES * c;
-        if (j == k) pivot[c] = inverse;
-        if (j > k && j < ROWS) {
-          T m = column[j - start] * inverse;
-          UNROLL for (int i = q + 1; i < ROWS; ++i)
-            if (TURN == ROWS || start + i < ROWS) h[c][i] -= m * column[i];
-        }
+FUNCTION void factorise(int lane, T* columns, Matrix h, T* pivot) {
+  UNROLL for (int k = 0; k < NV; ++k) {
+    T* column = columns + (k & 1) * PITCH;
+    if (lane == k % LANES) {
+      UNROLL for (int i = k; i < NV; ++i) column[i] = h[k / LANES][i];
+    }
+    sync();
+    T d = column[k], inverse = d > 0 ? 1 / d : NAN;
+    UNROLL for (int c = 0; c < COLS; ++c) {
+      int j = lane + LANES * c;
+      if (j == k) pivot[c] = inverse;
+      if (j > k && j < NV) {
+        T m = column[j] * inverse;
+        UNROLL for (int i = k + 1; i < NV; ++i) h[c][i] -= m * column[i];
       }
     }
-    turn_registers(h, false);
   }
   sync();
 }
 
 /* x of the factorised matrix for b; in place */
-FUNCTION void substitute(int lane, T* columns, T h[][ROWS], const T* pivot, T* b) {
-  UNROLL_TURNS
-  for (int start = 0; start < ROWS; start += TURN) {
-    UNROLL for (int q = 0; q < TURN; ++q) {
-      int k = start + q;
-      if (lane == k % LANES) columns[q & 1] = b[COL_OF(k)] * pivot[COL_OF(k)];
-      sync();
-      T x = columns[q & 1];
-      UNROLL for (int c = 0; c < COLS; ++c)
-        if (lane + LANES * c > k) b[c] -= h[c][q] * x;
-    }
-    turn_registers(h, false);
+FUNCTION void substitute(int lane, T* columns, Matrix h, const T* pivot, T* b) {
+  UNROLL for (int k = 0; k < NV; ++k) {
+    if (lane == k % LANES) columns[k & 1] = b[k / LANES] * pivot[k / LANES];
+    sync();
+    T x = columns[k & 1];
+    UNROLL for (int c = 0; c < COLS; ++c)
+      if (lane + LANES * c > k) b[c] -= h[c][k] * x;
   }
-  UNROLL_TURNS
-  for (int start = ROWS - TURN; start >= 0; start -= TURN) {
-    turn_registers(h, true);
-    UNROLL for (int q = TURN - 1; q >= 0; --q) {
-      int k = start + q;
-      if (lane == k % LANES) columns[2 + (q & 1)] = b[COL_OF(k)] *= pivot[COL_OF(k)];
-      sync();
-      T x = columns[2 + (q & 1)];
-      UNROLL for (int c = 0; c < COLS; ++c)
-        if (lane + LANES * c < k) b[c] -= h[c][q] * x;
+  UNROLL for (int k = NV - 1; k >= 0; --k) {
+    if (lane == k % LANES) columns[2 + (k & 1)] = b[k / LANES] *= pivot[k / LANES];
+    sync();
+    T x = columns[2 + (k & 1)];
+    UNROLL for (int c = 0; c < COLS; ++c)
+      if (lane + LANES * c < k) b[c] -= h[c][k] * x;
+  }
+  sync();
+}
+#else
+#define FOUR(q) UNROLL for (int q = 0; q < 4; ++q)
+#define OWN(c, j) UNROLL for (int c = 0, j = lane; c < COLS; ++c, j += LANES)
+
+/* The same in memory, four pivots at a time: row k of h becomes that of L D transposed, from its diagonal on. */
+FUNCTION void factorise(int lane, T* columns, Matrix h, T* pivot) {
+  T* square = columns + 4 * PITCH;
+  signed char* couples = (signed char*)(square + 16); /* whether a dof is coupled with these four */
+  for (int k = 0; k < NV; k += 4) {
+    T own[COLS][4], a[4][4], inverse[4];
+    OWN(c, j) {
+      FOUR(q) own[c][q] = k + q <= j && j < NV ? ENTRY(h, c, k + q, j) : 0;
+      if (j >= k && j < k + 4) FOUR(q) square[(j - k) * 4 + q] = j < NV ? own[c][q] : q == j - k;
+    }
+    sync();
+    FOUR(r) FOUR(q) a[q][r] = square[r * 4 + q];
+    FOUR(q) {
+      inverse[q] = a[q][q] > 0 ? 1 / a[q][q] : NAN;
+      UNROLL for (int r = q + 1; r < 4; ++r) {
+        T m = a[q][r] * inverse[q];
+        UNROLL for (int i = r; i < 4; ++i) a[r][i] -= m * a[q][i];
+        for (int c = 0; c < COLS; ++c) own[c][r] -= m * own[c][q];
+      }
+    }
+    int mine = 0;
+    OWN(c, j) {
+      bool any = false;
+      FOUR(q) {
+        if (j == k + q) pivot[c] = inverse[q];
+        if (j >= k + q && j < NV) ENTRY(h, c, k + q, j) = columns[j * 4 + q] = own[c][q];
+        own[c][q] = j >= k + 4 && j < NV ? own[c][q] : 0;
+        any = any || own[c][q] != 0;
+        own[c][q] *= inverse[q];
+      }
+      if (j < PITCH) couples[j] = any;
+      mine |= any;
+    }
+    sync();
+    if (!warp_largest(lane, mine, 0)) continue;
+    for (int i = k + 4; i < NV; i += 4) {
+      if (!four_bytes(couples + i)) continue;
+      OWN(c, j) {
+        T entry[4];
+        FOUR(r) entry[r] = i + r <= j && j < NV ? ENTRY(h, c, i + r, j) : 0;
+        FOUR(r) FOUR(q) entry[r] -= own[c][q] * columns[(i + r) * 4 + q];
+        FOUR(r) if (i + r <= j && j < NV) ENTRY(h, c, i + r, j) = entry[r];
+      }
     }
   }
   sync();
 }
+
+/* y (4) of the unknowns from k on, and their 1 / D, as all lanes read them at `told` */
+FUNCTION void tell(int lane, T* told, int k, const T* pivot, const T* b) {
+  OWN(c, j) if (j >= k && j < k + 4) {
+    told[j - k] = j < NV ? b[c] : 0;
+    told[4 + j - k] = j < NV ? pivot[c] : 0;
+  }
+  sync();
+}
+
+FUNCTION void substitute(int lane, T* columns, Matrix h, const T* pivot, T* b) {
+  for (int k = 0; k < NV; k += 4) {
+    T *told = columns + (k & 4) * 2, x[4];
+    tell(lane, told, k, pivot, b);
+    FOUR(q) x[q] = told[q];
+    FOUR(q) {
+      OWN(c, j) if (j == k + q) b[c] = x[q];
+      x[q] *= told[4 + q];
+      UNROLL for (int r = q + 1; r < 4; ++r) if (k + r < NV) x[r] -= ENTRY(h, 0, k + q, k + r) * x[q];
+      OWN(c, j) if (j >= k + 4 && j < NV) b[c] -= ENTRY(h, c, k + q, j) * x[q];
+    }
+  }
+  for (int k = (NV - 1) / 4 * 4; k >= 0; k -= 4) {
+    T *told = columns + 16 + (k & 4) * 2, x[4];
+    tell(lane, told, k, pivot, b);
+    UNROLL for (int q = 3; q >= 0; --q) {
+      x[q] = told[q];
+      UNROLL for (int r = q + 1; r < 4; ++r) if (k + r < NV) x[q] -= ENTRY(h, 0, k + q, k + r) * x[r];
+      x[q] *= told[4 + q];
+      OWN(c, j) {
+        if (j == k + q) b[c] = x[q];
+        if (j < k && k + q < NV) b[c] -= ENTRY(h, c, j, k + q) * x[q];
+      }
+    }
+  }
+  sync();
+}
+#endif

@@ -196,4 +196,6 @@ def with_views(
 def is_cheap(op: Operation) -> bool:
     if op.name in VIEWS or op.name == "iota":
         return True
+    if op.name == "select_n" and not any(isinstance(v, Var) for v in op.inputs[1:]):
+        return True  # one of two constants
     return op.name in EXPRESSIONS and op.name not in OFTEN and not any(isinstance(v, Var) for v in op.inputs)

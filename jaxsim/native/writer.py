@@ -421,7 +421,7 @@ class Writer:
         if math.prod(lengths) == 1:
             return ONE if self.lanes > 1 else "", [0] * len(lengths)
         if self.lanes > 1:
-            return f"ALL(i, {math.prod(lengths)})", [body.index(i) for i in unravelled("i", lengths)]
+            return f"ALL_OF(i, {math.prod(lengths)})", [body.index(i) for i in unravelled("i", lengths)]
         names = [next(self.names) for _ in lengths]
         loops = [f"EACH({i}, {n})" for i, n in zip(names, lengths, strict=True) if n != 1]
         return " ".join(loops), [0 if n == 1 else i for i, n in zip(names, lengths, strict=True)]

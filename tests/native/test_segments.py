@@ -81,7 +81,7 @@ def test_loops_of_lanes_over_the_same_entries_are_one():
         return jnp.sin(x) + 1, jnp.cos(y) * 2, x[::-1] - y
 
     flat = flatten(trace(function, [jnp.zeros(7), jnp.zeros(7)]), GPU)
-    assert tile_source(flat, [True, True], 4).text.count("ALL(i, 7) {") == 1
+    assert tile_source(flat, [True, True], 4).text.count("ALL_OF(i, 7) {") == 1
 
 
 def test_loops_that_wait_for_each_other_stay_apart():
@@ -90,4 +90,4 @@ def test_loops_that_wait_for_each_other_stay_apart():
         return y, y[::-1] + 1
 
     flat = flatten(trace(function, [jnp.zeros(7)]), GPU)
-    assert tile_source(flat, [True], 4).text.count("ALL(i, 7) {") == 2
+    assert tile_source(flat, [True], 4).text.count("ALL_OF(i, 7) {") == 2

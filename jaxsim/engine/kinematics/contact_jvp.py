@@ -18,6 +18,7 @@ from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array, short_sum
 from jaxsim.math.spatial import join, shift_force, shift_motion
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
+from jaxsim.native.rows import RowsInUse, rows_in_use
 
 
 @partial(
@@ -41,6 +42,10 @@ class ContactParts:
     subtree_com: Array
     weight: Any
     structure: Any
+
+    def in_use(self) -> RowsInUse:
+        """Return the contacts that have rows."""
+        return rows_in_use(self.used[:, 0])
 
     def _arms(self) -> tuple[Array, Array]:
         """Return the arms from the centre of mass of the world to the contacts, and to it from the trees' own centres.

@@ -35,6 +35,7 @@ HERE = Path(__file__).parent
 LABEL = "the constraint solver"
 WORLDS_OF_PART = 4  # that a thread takes at a time
 MOST_DOFS = 1024  # one lane per dof; the most threads of a block
+REGISTERS = 64  # most dofs whose Hessian lanes hold in registers
 SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
 
 
@@ -142,25 +143,33 @@ def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     layout, dtype = plan.layout, operands[0].dtype
     numbers = memory_of_world(layout, dtype)
     shape = kernels.lanes_for(layout.nv, numbers * dtype.itemsize)
-    spill = numbers if numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
-    source = solver_source(plan, worlds, dtype, count, shape, spill > 0)
-    shared = 0 if spill else numbers * shape.worlds * dtype.itemsize
+    apart = numbers if numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
+    source = solver_source(plan, worlds, dtype, count, shape, apart)
+    shared = 0 if apart else numbers * shape.worlds * dtype.itemsize
     how = kernels.Launch(-(-count // shape.worlds), shape.lanes * shape.worlds, shared)
-    out = [*_of_worlds(plan, operands, count), jax.ShapeDtypeStruct((count, spill), dtype)]
-    return kernels.launch(source, "solve_worlds", operands, out, how)[:-1]
+    return kernels.launch(source, "solve_worlds", operands, _written(plan, operands, count, apart), how)[:-1]
 
 
 def on_host(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Run the GPU kernel compiled for the host by its C compiler; for tests."""
-    dtype = operands[0].dtype
-    source = solver_source(plan, worlds, dtype, count, kernels.HOST, False)
-    out = [*_of_worlds(plan, operands, count), jax.ShapeDtypeStruct((count, 0), dtype)]
-    return kernels.run_on_host(source, "solve_worlds", operands, out)[:-1]
+    source = solver_source(plan, worlds, operands[0].dtype, count, kernels.HOST, 0)
+    return kernels.run_on_host(source, "solve_worlds", operands, _written(plan, operands, count, 0))[:-1]
 
 
-def _of_worlds(plan: Plan, operands: Sequence[Array], count: int) -> list[jax.ShapeDtypeStruct]:
-    """Return the shapes of the results of `count` worlds."""
-    return [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in _results(plan, operands)]
+def _written(plan: Plan, operands: Sequence[Array], count: int, apart: int) -> list[jax.ShapeDtypeStruct]:
+    """Return the shapes of the results of `count` worlds, and of the kernel's memory, `apart` or the matrix."""
+    memory = jax.ShapeDtypeStruct((count, apart + matrix_numbers(plan.layout)), operands[0].dtype)
+    return [*(jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in _results(plan, operands)), memory]
+
+
+def matrix_numbers(layout: Layout) -> int:
+    """Return the size of the Hessian's part of a world's row of `spill`; a small one is in registers."""
+    return layout.nv * up(layout.nv) if layout.nv > REGISTERS else 0
+
+
+def up(n: int) -> int:
+    """Return n or the next multiple of four."""
+    return -(-n // 4) * 4
 
 
 def _rows(layout: Layout) -> dict[str, int]:
@@ -187,11 +196,11 @@ def memory_of_world(layout: Layout, dtype: Any) -> int:
 
     It is AT_END of `primal.cu` for a warp or more of lanes, in numbers.
     """
-    up = lambda n: -(-n // 4) * 4  # noqa: E731
     dim, nv = (layout.condim, layout.nv) if layout.ncontact else (1, layout.nv)
     pad = {3: 4, 5: 6}.get(dim, dim)
     batch = max(1, min(-(-nv // kernels.WARP) * kernels.WARP, layout.ncontact))
-    parts = (nv, nv * pad, nv * pad, nv + 3, nv + 3, layout.nslot, layout.nslot, layout.ncontact * dim)
+    columns = 5 * up(nv) + 16 if nv > REGISTERS else 2 * up(nv)
+    parts = (nv, nv * pad, nv * pad, columns, layout.nslot, layout.nslot, layout.ncontact * dim)
     return sum(map(up, parts)) + up(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
 
 
@@ -236,11 +245,11 @@ def rows_source(layout: Layout, dtype: Any) -> str:
 
 
 def solver_source(
-    plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, spilled: bool
+    plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, apart: int
 ) -> str:
     """Return the source of `solve_worlds(operands..., results..., spill)` for `count` worlds.
 
-    With `spilled`, the memory of a world is a row of `spill`.
+    A world's row of `spill` has its memory, if `apart` (numbers) is not 0, and then its Hessian, if that is large.
     """
     layout = plan.layout
     table = np.full(max(1, layout.nv), -1)
@@ -257,7 +266,8 @@ def solver_source(
         for n in SHARED
     ]
     fill = "\n".join(fields)
-    memory = "spill + w * AT_END" if spilled else "memory"
+    row = f"spill + w * {apart + matrix_numbers(layout)}"
+    memory = f"{row if apart else 'memory'}, {row} + {apart}"
     visit = f"""
 FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
   Problem p;
@@ -268,7 +278,7 @@ FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
   if (lane == 0) out_niter[w] = count;
 }}
 """
-    entry = kernels.entry_source("solve_worlds", parameters, count, shape, None if spilled else "AT_END")
+    entry = kernels.entry_source("solve_worlds", parameters, count, shape, None if apart else "AT_END")
     known = definitions(_constants(layout, plan.limits))
     before = rows_source(layout, dtype) + kernels.lanes_source(dtype, layout.nv, shape)
     return before + known + limits + body + visit + entry

@@ -18,6 +18,7 @@ from jaxsim.core.rows import rows_times, rows_transpose_times
 from jaxsim.math.arrays import dot
 from jaxsim.math.jvp import matrix_times, product_by_parts
 from jaxsim.math.safe import Array
+from jaxsim.native.rows import over_rows
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["matrix", "parts"], meta_fields=[])
@@ -40,8 +41,8 @@ class DenseInertia:
 class DenseRows:
     """Rows over all dofs: general ones (ngeneral, nv), and contact rows in contact frames (ncontact, condim, nv).
 
-    `friction` (ncontact, 5) makes facets of contact frames; `parts` of the contact rows has `times(layout, x)` and
-    `transpose_times(layout, force)`.
+    `friction` (ncontact, 5) makes facets of contact frames; `parts` of the contact rows has `times(layout, x)`,
+    `transpose_times(layout, force)` and `in_use()`.
     """
 
     layout: Layout
@@ -61,12 +62,24 @@ class DenseRows:
         return rows_transpose_times(self.layout, self.friction, force, lambda f: dot(f, self.general), contact)
 
 
+def _contact_times(layout: Layout, rows: Array, parts: Any, x: Array) -> Array:
+    def of_contacts(x: Array, rows: Array) -> tuple[Array, tuple[()]]:
+        return dot(lax.collapse(rows, 0, 2), x).reshape(rows.shape[:2]), ()
+
+    return of_contacts(x, rows)[0] if parts is None else over_rows(of_contacts, parts.in_use(), x, rows)[0]
+
+
+def _contact_transpose_times(layout: Layout, rows: Array, parts: Any, force: Array) -> Array:
+    def of_contacts(_: tuple[()], x: tuple[Array, Array]) -> tuple[tuple[()], Array]:
+        rows, force = x
+        return (), dot(force.reshape(-1), lax.collapse(rows, 0, 2))
+
+    x = rows, force.reshape(rows.shape[:2])
+    return of_contacts((), x)[1] if parts is None else over_rows(of_contacts, parts.in_use(), (), x)[1]
+
+
 # of (layout, rows (ncontact, condim, nv), parts, x): J x in contact frames (ncontact, condim) and J' f (nv,)
-contact_times = product_by_parts(
-    lambda layout, rows, x: dot(lax.collapse(rows, 0, 2), x).reshape(layout.ncontact, layout.condim),
-    lambda layout, parts, x: parts.times(layout, x),
-)
+contact_times = product_by_parts(_contact_times, lambda layout, parts, x: parts.times(layout, x))
 contact_transpose_times = product_by_parts(
-    lambda layout, rows, force: dot(force.reshape(-1), lax.collapse(rows, 0, 2)),
-    lambda layout, parts, force: parts.transpose_times(layout, force),
+    _contact_transpose_times, lambda layout, parts, force: parts.transpose_times(layout, force)
 )

@@ -14,6 +14,7 @@
 #define NSLOT (CONTACT + NC * NF)
 #define BLOCK (DIM * DIM)
 #define PAD (DIM == 3 ? 4 : DIM == 5 ? 6 : DIM)
+#define GROUP (MANY ? 4 : NV) /* rows of the Hessian of which a share is left out if it is zero */
 #define BATCH (LANES < NC ? LANES : NC ? NC : 1) /* contacts whose curvature is known at a time */
 
 /* Memory of a world, in numbers: each part begins at a multiple of four. */
@@ -125,28 +126,43 @@ FUNCTION void inertia_times(int lane, const Problem* p, T* s, const T* x, T* y) 
   }
 }
 
-/* add a row's or contact's share J' B J, its n rows at `rows`, to the columns h; `stage` is written by all lanes */
-FUNCTION void add_block(int lane, int n, const T* rows, const T* block, T* stage, T h[][ROWS]) {
+/* Add a row's or contact's share J' B J, its n rows at `rows`, to the columns h. `stage` is written by all lanes, and
+   `moves`: whether the rows depend on a dof. Where dofs are many, rows depend on few of them. */
+FUNCTION void add_block(int lane, int n, const T* rows, const T* block, T* stage, signed char* moves, Matrix h) {
   T weighted[COLS][DIM];
-  EACH(c, j) {
+  int any = 0;
+  UNROLL for (int c = 0; c < COLS; ++c) {
     T own[DIM];
-    for (int d = 0; d < n; ++d) stage[j * PAD + d] = own[d] = rows[d * NV + j];
+    int j = lane + LANES * c;
+    bool mine = false;
+    for (int d = 0; d < n; ++d) own[d] = j < NV ? rows[d * NV + j] : 0, mine = mine || own[d] != 0;
+    if (j < NV) for (int d = 0; d < n; ++d) stage[j * PAD + d] = own[d];
     for (int d = 0; d < n; ++d) {
       weighted[c][d] = 0;
       for (int e = 0; e < n; ++e) weighted[c][d] += block[d * n + e] * own[e];
     }
+    if (MANY && j < PITCH) moves[j] = mine;
+    any |= mine;
   }
   sync();
-  EACH(c, j) {
-    UNROLL for (int i = 0; i < NV; ++i)
-      for (int d = 0; d < n; ++d) h[c][i] += stage[i * PAD + d] * weighted[c][d];
+  if (MANY && !warp_largest(lane, any, 0)) return;
+  for (int first = 0; first < NV; first += GROUP) {
+    if (MANY && !four_bytes(moves + first)) continue;
+    EACH(c, j) {
+      UNROLL for (int i = first; i < first + GROUP; ++i)
+        if (!MANY || i <= j)
+          for (int d = 0; d < n; ++d) ENTRY(h, c, i, j) += stage[i * PAD + d] * weighted[c][d];
+    }
   }
 }
 
+#define STAGE(turn) stages + UP(NV * PAD) * (turn), moves + PITCH * (turn)
+
 /* the columns of M + J' s'' J, or of M alone; rows and columns from NV on are those of a unit matrix */
-FUNCTION void hessian(int lane, const Problem* p, T* s, bool rows, T h[][ROWS]) {
+FUNCTION void hessian(int lane, const Problem* p, T* s, bool rows, Matrix h) {
   const T* r = s + AT_R;
-  T *stage = s + AT_STAGE, *blocks = s + AT_BLOCKS;
+  T *stages = s + AT_STAGE, *blocks = s + AT_BLOCKS;
+  signed char* moves = (signed char*)(s + AT_Z); /* z has no values now */
   int turn = 0;
   UNROLL for (int c = 0; c < COLS; ++c) {
     int j = lane + LANES * c, limit = NL && j < NV ? LIMIT_OF_DOF[j] : -1;
@@ -154,13 +170,12 @@ FUNCTION void hessian(int lane, const Problem* p, T* s, bool rows, T h[][ROWS]) 
     if (rows && j < NV) w = row_weight(p, FRICTION + j, r[FRICTION + j]);
     if (rows && limit >= 0)
       w += row_weight(p, LIMIT + limit, r[LIMIT + limit]) + row_weight(p, LIMIT + NL + limit, r[LIMIT + NL + limit]);
-    UNROLL for (int i = 0; i < ROWS; ++i)
-      h[c][i] = i < NV && j < NV ? p->M[i * NV + j] + (i == j ? w : 0) : i == j ? 1 : 0;
+    EVERY_ROW(i, j) ENTRY(h, c, i, j) = (j < NV ? p->M[i * NV + j] : 0) + (i == j ? w : 0);
   }
   if (!rows) return;
   for (int g = 0; g < NG; ++g) {
     T w = row_weight(p, g, r[g]);
-    if (w != 0) add_block(lane, 1, p->general + g * NV, &w, stage + UP(NV * PAD) * (turn ^= 1), h);
+    if (w != 0) turn ^= 1, add_block(lane, 1, p->general + g * NV, &w, STAGE(turn), h);
   }
   for (int first = 0; first < p->used; first += BATCH) {
     int count = p->used - first < BATCH ? p->used - first : BATCH;
@@ -172,7 +187,7 @@ FUNCTION void hessian(int lane, const Problem* p, T* s, bool rows, T h[][ROWS]) 
     sync();
     for (int k = 0; k < count; ++k)
       if (blocks[k * BLOCK] != 0)
-        add_block(lane, DIM, p->contact + (first + k) * DIM * NV, blocks + k * BLOCK, stage + UP(NV * PAD) * (turn ^= 1), h);
+        turn ^= 1, add_block(lane, DIM, p->contact + (first + k) * DIM * NV, blocks + k * BLOCK, STAGE(turn), h);
   }
 }
 
@@ -249,9 +264,14 @@ FUNCTION void first_guess(int lane, const Problem* p, T* s, T* acc, T* momentum,
   EACH(c, j) acc[c] = warm[c], momentum[c] = heavy[c];
 }
 
-/* A world; `s` are AT_END numbers of memory. Results: qacc, J qacc - aref, J qacc_smooth - aref, J' f, iterations. */
-FUNCTION void solve(int lane, Problem* p, T* s, T* out_acc, T* out_r, T* out_free, T* out_force, int* out_count) {
-  T *r = s + AT_R, *z = s + AT_Z, h[COLS][ROWS];
+/* A world; `s` are AT_END numbers of memory, `matrix` NV * PITCH if there are many dofs. Results: qacc, J qacc - aref, J qacc_smooth - aref, J' f, iterations. */
+FUNCTION void solve(int lane, Problem* p, T* s, T* matrix, T* out_acc, T* out_r, T* out_free, T* out_force, int* out_count) {
+  T *r = s + AT_R, *z = s + AT_Z;
+#if MANY
+  Matrix h = matrix;
+#else
+  T h[COLS][NV];
+#endif
   T tolerance = p->settings[0], ls_tolerance = p->settings[1], scale = p->settings[2];
   T acc[COLS], momentum[COLS], grad[COLS], search[COLS], pivot[COLS], constraint[COLS], mv[COLS], w[4];
   int last = 0, count = 0;
