@@ -164,9 +164,9 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
 def _conditional(
     eqn: Any, params: dict[str, Any], operands: list[Term], out: list[Operation], platform: str
 ) -> list[Term]:
-    """Append a conditional without the results that are constants in all branches, which are chosen where they are read.
+    """Append a conditional, and choices of the results that are constants in all branches.
 
-    Derivatives of branches have many such results: tables of indices, and zeros in the place of other branches' values.
+    Derivatives of branches have many of these: tables of indices, and zeros in the place of another branch's values.
     """
     branches = params["branches"]
     flats = [flatten(b, platform) for b in branches]
@@ -184,8 +184,11 @@ def _conditional(
     kept = [r for r, c in zip(results, constant, strict=True) if not c]
 
     def part(branch: Any) -> Any:
-        pick = lambda x: [y for y, c in zip(x, constant, strict=True) if not c]  # noqa: E731
-        return trace(lambda *x: pick(eval_jaxpr(branch.jaxpr, branch.consts, *x)), [v.aval for v in branch.jaxpr.invars])
+        def of(*x: Any) -> list[Any]:
+            found = eval_jaxpr(branch.jaxpr, branch.consts, *x)
+            return [y for y, c in zip(found, constant, strict=True) if not c]
+
+        return trace(of, [v.aval for v in branch.jaxpr.invars])
 
     if any(constant):
         params = params | {"branches": tuple(map(part, branches))}

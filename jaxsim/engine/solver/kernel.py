@@ -244,9 +244,7 @@ def rows_source(layout: Layout, dtype: Any) -> str:
     return "".join([ONE_LANE, INLINED, *found, *(f"#undef {name}\n" for name in OF_ONE_LANE)])
 
 
-def solver_source(
-    plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, apart: int
-) -> str:
+def solver_source(plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, apart: int) -> str:
     """Return the source of `solve_worlds(operands..., results..., spill)` for `count` worlds.
 
     A world's row of `spill` has its memory, if `apart` (numbers) is not 0, and then its Hessian, if that is large.
