@@ -10,9 +10,9 @@ from jaxsim.compiler import sparsity
 from jaxsim.compiler.asset.bvh import Bvh, body_bvh
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.bodies import contact_bits
-from jaxsim.compiler.element.pose import IDENTITY, same_quat, same_vec
 from jaxsim.compiler.objects import Actuator, Body, Geom, Tendon
 from jaxsim.core.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
+from jaxsim.mjcf.pose import IDENTITY, same_quat, same_vec
 from jaxsim.mjcf.schema.values import ENUMS
 
 _ZERO = (0.0, 0.0, 0.0)

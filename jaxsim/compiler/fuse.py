@@ -13,11 +13,11 @@ from jaxsim.compiler.connectivity import geom_tree, tree_geoms
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.bodies import merge_inertias
 from jaxsim.compiler.element.elements import compile_camera, compile_light
-from jaxsim.compiler.element.pose import IDENTITY, compose, rotate
 from jaxsim.compiler.kinematic_tree import collect
 from jaxsim.compiler.objects import Body
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL
+from jaxsim.mjcf.pose import IDENTITY, compose, rotate
 
 _MOVED = ("joint", "geom", "site", "camera", "light")
 # attributes that name a body, by kind of object

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from jaxsim.compiler.draft import Draft, unsupported
-from jaxsim.compiler.element.pose import IDENTITY, compose, orientation, unit, z_to_quat
-from jaxsim.compiler.linalg import normalize
 from jaxsim.compiler.objects import ATTACHED, Body, DraftObject, Frame
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import Element, resolve
+from jaxsim.mjcf.pose import IDENTITY, compose, normalize, orientation, unit, z_to_quat
 
 _KIND = {"joint": "joint", "freejoint": "joint", "geom": "geom", "site": "site", "camera": "camera", "light": "light"}
 

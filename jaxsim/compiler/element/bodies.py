@@ -5,13 +5,13 @@ from __future__ import annotations
 from jaxsim.compiler.draft import Draft, Settings
 from jaxsim.compiler.element.elements import compile_camera, compile_joint, compile_light, compile_site
 from jaxsim.compiler.element.geoms import compile_geom
-from jaxsim.compiler.element.pose import IDENTITY, compose, invert, rotate, unit
 from jaxsim.compiler.kinematic_tree import own_orientation
-from jaxsim.compiler.linalg import EPS, full_inertia, quat2mat
+from jaxsim.compiler.linalg import full_inertia
 from jaxsim.compiler.objects import Body, Frame
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.mjcf import Resolved, resolve
+from jaxsim.mjcf.pose import EPS, IDENTITY, compose, invert, quat2mat, rotate, unit
 
 _ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 

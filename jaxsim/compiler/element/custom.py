@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from jaxsim.compiler.draft import Draft
-from jaxsim.compiler.linalg import normalize
 from jaxsim.compiler.objects import DraftObject
 from jaxsim.core.types import MINVAL, ObjType
 from jaxsim.engine.structure.tables import quat_address
 from jaxsim.mjcf import Element
+from jaxsim.mjcf.pose import normalize
 
 MAX_NUMERIC = 500
 

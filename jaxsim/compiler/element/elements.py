@@ -7,12 +7,11 @@ import math
 import numpy as np
 
 from jaxsim.compiler.draft import Draft, Settings
-from jaxsim.compiler.element.pose import rotate, unit
 from jaxsim.compiler.element.volumes import SIZES
 from jaxsim.compiler.kinematic_tree import fromto_pose, in_frame, own_orientation, point_in_frame
-from jaxsim.compiler.linalg import EPS, normalize
 from jaxsim.compiler.objects import Camera, DraftObject, Joint, Light, Site
 from jaxsim.core.types import GeomType, JointType
+from jaxsim.mjcf.pose import EPS, normalize, rotate, unit
 from jaxsim.mjcf.schema.values import ENUMS
 
 _FROMTO_TYPES = (GeomType.CAPSULE, GeomType.CYLINDER, GeomType.ELLIPSOID, GeomType.BOX)

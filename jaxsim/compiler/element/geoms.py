@@ -8,11 +8,10 @@ from jaxsim.compiler.asset.mesh import MeshArrays, fit_geom
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element import volumes
 from jaxsim.compiler.element.elements import check_size, pose_from_fromto
-from jaxsim.compiler.element.pose import compose, rotate, unit
 from jaxsim.compiler.kinematic_tree import in_frame, own_orientation
-from jaxsim.compiler.linalg import EPS
 from jaxsim.compiler.objects import Geom
 from jaxsim.core.types import GeomType
+from jaxsim.mjcf.pose import EPS, compose, rotate, unit
 from jaxsim.mjcf.schema.values import ENUMS
 
 _MESHES = (GeomType.MESH, GeomType.SDF)

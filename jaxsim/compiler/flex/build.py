@@ -14,11 +14,11 @@ from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.flex import elasticity, interpolation
 from jaxsim.compiler.flex.flex import Flex
 from jaxsim.compiler.flex.topology import topology
-from jaxsim.compiler.linalg import mul_quat
 from jaxsim.compiler.objects import FlexObject
 from jaxsim.core.types import MINVAL
 from jaxsim.mjcf import resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells
+from jaxsim.mjcf.pose import mul_quat
 
 _ORDERS = {"trilinear": 1, "quadratic": 2}
 _BENDING, _STRETCHING = ("bend", "both"), ("stretch", "both")
