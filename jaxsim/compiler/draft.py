@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
 from jaxsim.compiler.objects import DraftObject, Lists, make_object
-from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.errors import UnsupportedError, did_you_mean
 from jaxsim.mjcf import Element, Spec, resolve
 
 # kinds of objects in the order of mjModel's names, with the prefix of their fields
@@ -43,7 +42,7 @@ class Draft:
 
     def __init__(self, spec: Spec):
         self.spec = spec
-        self.lists = Lists((kind, []) for kind in KINDS)
+        self.lists = Lists(KINDS)
         self.ids: dict[str, dict[str, DraftObject]] = {kind: {} for kind in KINDS}
         self.values: dict[str, Any] = {}
         self.settings: Settings = Settings({})
@@ -76,9 +75,9 @@ class Draft:
 
     def index(self) -> None:
         """Number the objects of every list and map their names; raise ModelError for a repeated name."""
-        for kind, objects in self.lists.items():
+        for kind in KINDS:
             names = self.ids[kind] = {}
-            for i, obj in enumerate(objects):
+            for i, obj in enumerate(self.lists[kind]):
                 obj.id = i
                 if obj.name:
                     if obj.name in names:
@@ -94,8 +93,7 @@ class Draft:
         found = self.find(kind, name)
         if found is None:
             names = self.ids.get("body" if kind == "xbody" else kind, {})
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(name, names)
             raise user.error(f"attribute '{attribute}': there is no {kind} named '{name}'{hint}")
         return found
 

@@ -20,11 +20,11 @@ _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
 def compile_assets(draft: Draft) -> None:
     """Compile all assets of the draft."""
     compile_meshes(draft)
-    for field in draft.lists["hfield"]:
+    for field in draft.lists.hfield:
         _hfield(draft, field)
-    for texture in draft.lists["texture"]:
+    for texture in draft.lists.texture:
         _texture(draft, texture)
-    for skin in draft.lists["skin"]:
+    for skin in draft.lists.skin:
         _skin(draft, skin)
 
 
@@ -115,7 +115,7 @@ def asset_tables(draft: Draft) -> None:
 
 
 def _mesh_tables(draft: Draft) -> None:
-    v, arrays = draft.values, [m.arrays for m in draft.lists["mesh"]]
+    v, arrays = draft.values, [m.arrays for m in draft.lists.mesh]
     counts = {
         "vert": [len(a.vert) for a in arrays],
         "normal": [len(a.normal) for a in arrays],
@@ -151,7 +151,7 @@ def _mesh_tables(draft: Draft) -> None:
 
 
 def _hfield_tables(draft: Draft) -> None:
-    v, arrays = draft.values, [h.arrays for h in draft.lists["hfield"]]
+    v, arrays = draft.values, [h.arrays for h in draft.lists.hfield]
     v["hfield_size"] = _join([a.size for a in arrays], 4)
     v["hfield_nrow"], v["hfield_ncol"] = np.array([a.nrow for a in arrays]), np.array([a.ncol for a in arrays])
     v["hfield_data"], v["hfield_adr"] = _join([a.data for a in arrays], 1), _adr([len(a.data) for a in arrays])
@@ -159,7 +159,7 @@ def _hfield_tables(draft: Draft) -> None:
 
 
 def _texture_tables(draft: Draft) -> None:
-    v, arrays = draft.values, [t.arrays for t in draft.lists["texture"]]
+    v, arrays = draft.values, [t.arrays for t in draft.lists.texture]
     for name in ("type", "colorspace", "height", "width", "nchannel"):
         v[f"tex_{name}"] = np.array([getattr(a, name) for a in arrays], np.int32)
     v["tex_adr"], v["ntexdata"] = _adr([len(a.data) for a in arrays]), sum(len(a.data) for a in arrays)
@@ -167,7 +167,7 @@ def _texture_tables(draft: Draft) -> None:
 
 
 def _skin_tables(draft: Draft) -> None:
-    v, skins = draft.values, draft.lists["skin"]
+    v, skins = draft.values, draft.lists.skin
     arrays = [s.arrays for s in skins]
     v["skin_matid"] = np.array([s.matid for s in skins], np.int32)
     v["skin_group"] = np.array([s.attrs["group"] for s in skins], np.int32)

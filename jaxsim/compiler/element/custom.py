@@ -18,18 +18,13 @@ MAX_NUMERIC = 500
 
 def compile_custom(draft: Draft) -> None:
     """Set data and sizes of numerics, and members of tuples."""
-    for numeric in draft.lists["numeric"]:
+    for numeric in draft.lists.numeric:
         data = numeric.attrs["data"]
         numeric.data = [] if data is None else [float(x) for x in data]
         numeric.size = int(numeric.attrs["size"]) if "size" in numeric.el.attrs else len(numeric.data)
         if not 1 <= numeric.size <= MAX_NUMERIC:
             raise numeric.error(f"the size of a numeric must be between 1 and {MAX_NUMERIC}")
-        if len(numeric.data) > numeric.size:
-            raise numeric.error(f"'data' has {len(numeric.data)} numbers; 'size' is {numeric.size}")
-    for text in draft.lists["text"]:
-        if not text.attrs["data"]:
-            raise text.error("'data' is empty")
-    for group in draft.lists["tuple"]:
+    for group in draft.lists.tuple:
         group.members = [_member(draft, el) for el in group.el.children]
         if not group.members:
             raise group.error("the tuple is empty")
@@ -69,17 +64,17 @@ def _starts(counts: list[int]) -> np.ndarray:
 
 def key_tables(draft: Draft) -> None:
     """Fill key_* fields; missing arrays of a keyframe are those of the initial state."""
-    v, keys = draft.values, draft.lists["key"]
-    mocap = [b for b in draft.lists["body"] if b.mocap]
+    v, keys = draft.values, draft.lists.key
+    mocap = [b for b in draft.lists.body if b.mocap]
     rest = {
         "qpos": v["qpos0"].tolist(),
         "qvel": [0.0] * v["nv"],
         "act": [0.0] * v["na"],
-        "ctrl": [0.0] * len(draft.lists["actuator"]),
+        "ctrl": [0.0] * len(draft.lists.actuator),
         "mpos": [x for b in mocap for x in b.pos],
         "mquat": [x for b in mocap for x in b.quat],
     }
-    first = quat_address(np.array([j.type for j in draft.lists["joint"]], int), v["jnt_qposadr"])
+    first = quat_address(np.array([j.type for j in draft.lists.joint], int), v["jnt_qposadr"])
     quats = first[first >= 0].tolist()
     for name, default in rest.items():
         rows = [_row(key, name, default) for key in keys]

@@ -19,7 +19,7 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 def link_geoms(draft: Draft) -> None:
     """Find the mesh and height field that each geom names, and the geoms that cannot collide."""
-    for geom in draft.lists["geom"]:
+    for geom in draft.lists.geom:
         a = geom.attrs
         geom.type = GeomType(ENUMS["geom"][a["type"]])
         geom.mesh = draft.refer(geom, "mesh", a["mesh"], "mesh") if a["mesh"] else None
