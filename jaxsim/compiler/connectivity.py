@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.compiler import sparsity
 from jaxsim.compiler.asset.bvh import Bvh, body_bvh
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.element.bodies import contact_bits
 from jaxsim.compiler.objects import Actuator, Body, Geom, Tendon
 from jaxsim.core.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
@@ -72,8 +72,8 @@ def joint_tables(draft: Draft) -> None:
     """Set addresses in qpos and qvel, reference positions, and dof fields."""
     v, joints = draft.values, draft.lists.joint
     nq, nv = [j.nq for j in joints], [j.nv for j in joints]
-    v["jnt_qposadr"] = _ints(np.cumsum([0, *nq])[:-1])
-    v["jnt_dofadr"] = _ints(np.cumsum([0, *nv])[:-1])
+    v["jnt_qposadr"] = starts(nq)
+    v["jnt_dofadr"] = starts(nv)
     qpos0, spring = [], []
     for j in joints:
         if j.type == JointType.FREE:
@@ -176,14 +176,14 @@ def tendon_tables(draft: Draft) -> None:
     """Set paths of tendons, the sparsity pattern of their Jacobian, and the trees that they connect."""
     v, tendons = draft.values, draft.lists.tendon
     num = [len(t.path) for t in tendons]
-    v["tendon_num"], v["tendon_adr"] = _ints(num), _ints(np.cumsum([0, *num])[:-1])
+    v["tendon_num"], v["tendon_adr"] = _ints(num), starts(num)
     path = [wrap for t in tendons for wrap in t.path]
     v["nwrap"] = len(path)
     v["wrap_type"], v["wrap_objid"] = _ints([w.type for w in path]), _ints([w.objid for w in path])
     v["wrap_prm"] = np.array([w.prm for w in path], np.float64)
     rows = [_tendon_dofs(draft, t) for t in tendons]
     v["ten_J_rownnz"] = _ints([len(r) for r in rows])
-    v["ten_J_rowadr"] = _ints(np.cumsum([0, *(len(r) for r in rows)])[:-1])
+    v["ten_J_rowadr"] = starts(len(r) for r in rows)
     v["ten_J_colind"] = _ints([c for r in rows for c in r])
     v["nJten"] = len(v["ten_J_colind"])
     treenum, treeid = [], []
@@ -255,7 +255,7 @@ def sensor_tables(draft: Draft) -> None:
     """Set addresses of sensor data and of histories."""
     v, sensors = draft.values, draft.lists.sensor
     dims = [s.dim for s in sensors]
-    v["sensor_adr"], v["nsensordata"] = _ints(np.cumsum([0, *dims])[:-1]), sum(dims)
+    v["sensor_adr"], v["nsensordata"] = starts(dims), sum(dims)
     v["sensor_history"] = _ints([[s.nsample, s.interp] for s in sensors]).reshape(-1, 2)
     sizes = [2 + s.nsample * (1 + s.dim) if s.nsample > 0 else 0 for s in sensors]
     start = _addresses(sizes)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from jaxsim.compiler.objects import DraftObject, Lists, make_object
 from jaxsim.core.errors import UnsupportedError, did_you_mean
@@ -113,6 +115,11 @@ class Settings:
     @property
     def degree(self) -> bool:
         return self.values["angle"] == "degree"
+
+
+def starts(counts: Iterable[int]) -> np.ndarray:
+    """Return the address of each object's first entry, from the numbers of entries."""
+    return np.cumsum([0, *counts])[:-1].astype(np.int32)
 
 
 def unsupported(el: Element, feature: str) -> UnsupportedError:

@@ -211,8 +211,8 @@ def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
     if mesh.file is None:
         return given, mesh.inertia
     raw = mesh_file.read_mesh(mesh.file, mesh.filename, mesh.content_type, righthand)
-    for what, clash in (("normal", "normal"), ("texcoord", "texcoord"), ("face", "face"), ("vertex", "vertex")):
-        if getattr(raw, what).size and getattr(given, clash).size:
+    for what in ("normal", "texcoord", "face", "vertex"):
+        if getattr(raw, what).size and getattr(given, what).size:
             raise ModelError(f"repeated {what} specification: both in the element and in '{mesh.filename}'")
         if not getattr(raw, what).size:
             setattr(raw, what, getattr(given, what))

@@ -11,7 +11,7 @@ from jaxsim.compiler.asset.collect import asset_file, call_located, compile_mesh
 from jaxsim.compiler.asset.hfield import HFieldInput, compile_hfield
 from jaxsim.compiler.asset.skin import SkinInput, compile_skin
 from jaxsim.compiler.asset.texture import TextureInput, compile_texture
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.objects import DraftObject, HField, Skin, Texture
 
 _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
@@ -97,10 +97,6 @@ def _skin(draft: Draft, skin: Skin) -> None:
     skin.arrays = call_located(skin.el, compile_skin, given)
 
 
-def _adr(counts: list[int]) -> np.ndarray:
-    return np.cumsum([0, *counts])[:-1].astype(np.int32)
-
-
 def _join(parts: list[np.ndarray], width: int) -> np.ndarray:
     parts = [np.asarray(p).reshape(-1, width) for p in parts]
     return np.concatenate(parts) if parts else np.zeros((0, width))
@@ -127,7 +123,7 @@ def _mesh_tables(draft: Draft) -> None:
         "polymap": [len(a.polymap) for a in arrays],
         "oct": [len(a.octree.depth) for a in arrays],
     }
-    start = {name: _adr(count) for name, count in counts.items()}
+    start = {name: starts(count) for name, count in counts.items()}
     for name, count in counts.items():
         v["noct" if name == "oct" else f"nmesh{name}"] = int(sum(count))
     for name in ("vert", "normal", "face"):
@@ -154,7 +150,7 @@ def _hfield_tables(draft: Draft) -> None:
     v, arrays = draft.values, [h.arrays for h in draft.lists.hfield]
     v["hfield_size"] = _join([a.size for a in arrays], 4)
     v["hfield_nrow"], v["hfield_ncol"] = np.array([a.nrow for a in arrays]), np.array([a.ncol for a in arrays])
-    v["hfield_data"], v["hfield_adr"] = _join([a.data for a in arrays], 1), _adr([len(a.data) for a in arrays])
+    v["hfield_data"], v["hfield_adr"] = _join([a.data for a in arrays], 1), starts([len(a.data) for a in arrays])
     v["nhfielddata"] = len(v["hfield_data"])
 
 
@@ -162,7 +158,7 @@ def _texture_tables(draft: Draft) -> None:
     v, arrays = draft.values, [t.arrays for t in draft.lists.texture]
     for name in ("type", "colorspace", "height", "width", "nchannel"):
         v[f"tex_{name}"] = np.array([getattr(a, name) for a in arrays], np.int32)
-    v["tex_adr"], v["ntexdata"] = _adr([len(a.data) for a in arrays]), sum(len(a.data) for a in arrays)
+    v["tex_adr"], v["ntexdata"] = starts([len(a.data) for a in arrays]), sum(len(a.data) for a in arrays)
     v["tex_data"] = np.concatenate([a.data for a in arrays]) if arrays else np.zeros(0, np.uint8)
 
 
@@ -180,7 +176,7 @@ def _skin_tables(draft: Draft) -> None:
         "bone": [len(a.bonebody) for a in arrays],
         "bonevert": [len(a.bonevertid) for a in arrays],
     }
-    start = {name: _adr(count) for name, count in counts.items()}
+    start = {name: starts(count) for name, count in counts.items()}
     sizes = {"vert": "nskinvert", "texcoord": "nskintexvert", "face": "nskinface", "bone": "nskinbone"}
     for name, size in {**sizes, "bonevert": "nskinbonevert"}.items():
         v[size] = int(sum(counts[name]))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.objects import DraftObject
 from jaxsim.core.types import MINVAL, ObjType
 from jaxsim.engine.structure.tables import quat_address
@@ -44,22 +44,18 @@ def custom_tables(draft: Draft) -> None:
     numerics, texts, tuples = (draft.lists[kind] for kind in ("numeric", "text", "tuple"))
     padded = [n.data + [0.0] * (n.size - len(n.data)) for n in numerics]
     v["numeric_data"] = np.array([x for data in padded for x in data], np.float64)
-    v["numeric_adr"] = _starts([n.size for n in numerics])
+    v["numeric_adr"] = starts([n.size for n in numerics])
     data = [t.attrs["data"].encode() + b"\0" for t in texts]
     v["text_data"] = b"".join(data)
-    v["text_size"], v["text_adr"] = np.array([len(x) for x in data], np.int32), _starts([len(x) for x in data])
+    v["text_size"], v["text_adr"] = np.array([len(x) for x in data], np.int32), starts([len(x) for x in data])
     members = [m for t in tuples for m in t.members]
     v["tuple_size"] = np.array([len(t.members) for t in tuples], np.int32)
-    v["tuple_adr"] = _starts([len(t.members) for t in tuples])
+    v["tuple_adr"] = starts([len(t.members) for t in tuples])
     v["tuple_objtype"], v["tuple_objid"] = (
         np.array(x, np.int32) for x in ([m[0] for m in members], [m[1].id for m in members])
     )
     v["tuple_objprm"] = np.array([m[2] for m in members], np.float64)
     v["nnumericdata"], v["ntextdata"], v["ntupledata"] = len(v["numeric_data"]), len(v["text_data"]), len(members)
-
-
-def _starts(counts: list[int]) -> np.ndarray:
-    return np.cumsum([0, *counts])[:-1].astype(np.int32)
 
 
 def key_tables(draft: Draft) -> None:

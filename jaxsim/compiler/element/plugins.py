@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.objects import Body, DraftObject, Instance
 from jaxsim.core.plugins import PLUGINS, Plugin, leading_number, numeric
 from jaxsim.core.types import DynType, ObjType
@@ -203,7 +203,7 @@ def plugin_tables(draft: Draft) -> None:
     v["plugin"] = np.array([p.plugin.slot for p in instances], np.int32)
     v["plugin_attr"] = np.frombuffer(b"".join(chunks), np.uint8)
     v["npluginattr"] = len(v["plugin_attr"])
-    v["plugin_attradr"] = np.cumsum([0, *map(len, chunks)])[:-1].astype(np.int32)
+    v["plugin_attradr"] = starts(map(len, chunks))
     v["plugin_stateadr"] = v["plugin_statenum"] = np.zeros(len(instances), np.int32)
     v["npluginstate"] = 0
     for kind in ("body", "geom", "actuator", "sensor"):

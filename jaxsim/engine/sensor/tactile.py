@@ -6,7 +6,6 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
-from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.engine.collision.broad.pairs import candidates
 from jaxsim.engine.collision.sdf.field import PRIMITIVES, octree_distance
@@ -17,8 +16,7 @@ from jaxsim.math.safe import Array
 MAX_DEPTH = 0.05  # scale of the depth in the pressure
 
 
-@per_structure
-def touchable(m, weld: int) -> np.ndarray:
+def touchable(m: Model, weld: int) -> np.ndarray:
     """Return the static ids of the geoms that can touch geoms welded to a body and have a signed distance."""
     geom = candidates(m).geom
     is_welded = m.body_weldid[m.geom_bodyid[geom]] == weld
