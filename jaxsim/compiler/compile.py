@@ -56,8 +56,8 @@ def list_objects(draft: Draft) -> None:
                 continue
             attrs = resolve_actuator(draft.spec, el) if kind == "actuator" else resolve(draft.spec, el)
             draft.add(kind, el, attrs, object_name(el) or "")
-    missing = draft.size["nkey"] - len(draft.lists["key"])
-    draft.lists["key"] += [DraftObject("key", None, {"time": 0.0}) for _ in range(missing)]
+    missing = draft.size["nkey"] - len(draft.lists.key)
+    draft.lists.key += [DraftObject("key", None, {"time": 0.0}) for _ in range(missing)]
 
 
 def index_names(draft: Draft) -> None:
@@ -69,7 +69,7 @@ def spring_dampers(draft: Draft, m: Model) -> Model:
     """Set stiffness and damping of joints with `springdamper`: a time constant and a damping ratio."""
     stiffness, damping = m.jnt_stiffness.copy(), m.dof_damping.copy()
     found = False
-    for j, adr in zip(draft.lists["joint"], m.jnt_dofadr, strict=True):
+    for j, adr in zip(draft.lists.joint, m.jnt_dofadr, strict=True):
         time, ratio = j.springdamper
         if time <= 0 or ratio <= 0:
             continue
@@ -86,11 +86,11 @@ def size_tables(draft: Draft) -> None:
     plural = {"body": "nbody", "equality": "neq", "actuator": "nu", "camera": "ncam", "texture": "ntex"}
     for kind, prefix in KINDS.items():
         v[plural.get(kind, f"n{prefix}")] = len(draft.lists[kind])
-    v["nmocap"] = sum(b.mocap for b in draft.lists["body"])
+    v["nmocap"] = sum(b.mocap for b in draft.lists.body)
     rows = {"connect": 3, "weld": 7}
-    v["nemax"] = sum(rows.get(eq.el.tag, 1) for eq in draft.lists["equality"])
+    v["nemax"] = sum(rows.get(eq.el.tag, 1) for eq in draft.lists.equality)
     v["njmax"], v["nconmax"], v["nuserdata"] = (draft.size[name] for name in ("njmax", "nconmax", "nuserdata"))
-    v["ngravcomp"] = sum(b.attrs["gravcomp"] > 0 for b in draft.lists["body"])
+    v["ngravcomp"] = sum(b.attrs["gravcomp"] > 0 for b in draft.lists.body)
 
 
 def text_tables(draft: Draft) -> None:

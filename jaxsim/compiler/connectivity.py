@@ -8,11 +8,11 @@ import numpy as np
 
 from jaxsim.compiler import sparsity
 from jaxsim.compiler.asset.bvh import Bvh, body_bvh
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.element.bodies import contact_bits
-from jaxsim.compiler.element.pose import IDENTITY, same_quat, same_vec
 from jaxsim.compiler.objects import Actuator, Body, Geom, Tendon
 from jaxsim.core.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
+from jaxsim.mjcf.pose import IDENTITY, same_quat, same_vec
 from jaxsim.mjcf.schema.values import ENUMS
 
 _ZERO = (0.0, 0.0, 0.0)
@@ -31,7 +31,7 @@ def _addresses(counts: list[int]) -> np.ndarray:
 
 def body_tables(draft: Draft) -> None:
     """Set parents, roots, addresses of joints, dofs and geoms, mocap ids, contact bits."""
-    v, bodies = draft.values, draft.lists["body"]
+    v, bodies = draft.values, draft.lists.body
     for body in bodies:
         parent = body.parent
         body.rootid = body.id if parent is None or parent.parent is None else parent.rootid
@@ -55,7 +55,7 @@ def body_tables(draft: Draft) -> None:
     for kind in ("geom", "site"):
         frames = [_sameframe(o.pos, o.quat, (o.body.ipos, o.body.iquat)) for o in draft.lists[kind]]
         v[f"{kind}_sameframe"] = _ints(frames)
-    data = [g.mesh if g.mesh is not None else g.hfield for g in draft.lists["geom"]]
+    data = [g.mesh if g.mesh is not None else g.hfield for g in draft.lists.geom]
     v["geom_dataid"] = _ints([d.id if d is not None else -1 for d in data])
 
 
@@ -70,10 +70,10 @@ def _sameframe(pos, quat, inertial) -> SameFrame:
 
 def joint_tables(draft: Draft) -> None:
     """Set addresses in qpos and qvel, reference positions, and dof fields."""
-    v, joints = draft.values, draft.lists["joint"]
+    v, joints = draft.values, draft.lists.joint
     nq, nv = [j.nq for j in joints], [j.nv for j in joints]
-    v["jnt_qposadr"] = _ints(np.cumsum([0, *nq])[:-1])
-    v["jnt_dofadr"] = _ints(np.cumsum([0, *nv])[:-1])
+    v["jnt_qposadr"] = starts(nq)
+    v["jnt_dofadr"] = starts(nv)
     qpos0, spring = [], []
     for j in joints:
         if j.type == JointType.FREE:
@@ -103,7 +103,7 @@ def joint_tables(draft: Draft) -> None:
 def _dof_parents(draft: Draft) -> np.ndarray:
     """Return the parent of each dof: the nearest dof towards the world, -1 for the first dof of a tree."""
     parents, at = [], 0
-    for body in draft.lists["body"]:
+    for body in draft.lists.body:
         last = body.parent.lastdof if body.parent is not None else -1
         for _ in range(body.dofnum):
             parents.append(last)
@@ -133,7 +133,7 @@ def tree_tables(draft: Draft) -> None:
 
 def simple_tables(draft: Draft) -> None:
     """Set body_simple: 1 for bodies with a diagonal inertia matrix of their own, 2 if all their joints slide."""
-    v, bodies = draft.values, draft.lists["body"]
+    v, bodies = draft.values, draft.lists.body
     simple = np.zeros(len(bodies), np.int32)
     for b in bodies:
         parent = b.parent
@@ -148,7 +148,7 @@ def simple_tables(draft: Draft) -> None:
             simple[b.id] = 0
         if simple[b.id] and b.dofnum:
             simple[b.id] = 2 if all(j.type == JointType.SLIDE for j in b.joints) else 1
-    for tendon in draft.lists["tendon"]:
+    for tendon in draft.lists.tendon:
         if tendon.attrs["armature"]:
             for body in _path_bodies(tendon):
                 simple[body] = 0
@@ -174,16 +174,16 @@ def _path_bodies(tendon: Tendon) -> list[int]:
 
 def tendon_tables(draft: Draft) -> None:
     """Set paths of tendons, the sparsity pattern of their Jacobian, and the trees that they connect."""
-    v, tendons = draft.values, draft.lists["tendon"]
+    v, tendons = draft.values, draft.lists.tendon
     num = [len(t.path) for t in tendons]
-    v["tendon_num"], v["tendon_adr"] = _ints(num), _ints(np.cumsum([0, *num])[:-1])
+    v["tendon_num"], v["tendon_adr"] = _ints(num), starts(num)
     path = [wrap for t in tendons for wrap in t.path]
     v["nwrap"] = len(path)
     v["wrap_type"], v["wrap_objid"] = _ints([w.type for w in path]), _ints([w.objid for w in path])
     v["wrap_prm"] = np.array([w.prm for w in path], np.float64)
     rows = [_tendon_dofs(draft, t) for t in tendons]
     v["ten_J_rownnz"] = _ints([len(r) for r in rows])
-    v["ten_J_rowadr"] = _ints(np.cumsum([0, *(len(r) for r in rows)])[:-1])
+    v["ten_J_rowadr"] = starts(len(r) for r in rows)
     v["ten_J_colind"] = _ints([c for r in rows for c in r])
     v["nJten"] = len(v["ten_J_colind"])
     treenum, treeid = [], []
@@ -206,7 +206,7 @@ def _tendon_dofs(draft: Draft, tendon: Tendon) -> list[int]:
 
 def body_chain(draft: Draft, bodyid: int) -> list[int]:
     """Return the dofs that move a body, nearest first."""
-    last = draft.lists["body"][bodyid].lastdof
+    last = draft.lists.body[bodyid].lastdof
     return sparsity.dof_chain(draft.values["dof_parentid"], last) if last >= 0 else []
 
 
@@ -218,7 +218,7 @@ def _path_trees(draft: Draft, tendon: Tendon) -> list[int]:
 
 def actuator_tables(draft: Draft) -> None:
     """Set addresses of activations and histories, actuators with damping or armature, size of the moment matrix."""
-    v, actuators = draft.values, draft.lists["actuator"]
+    v, actuators = draft.values, draft.lists.actuator
     dims = [a.actdim for a in actuators]
     v["actuator_actadr"], v["na"] = _addresses(dims), sum(dims)
     samples = [a.attrs["nsample"] for a in actuators]
@@ -228,8 +228,8 @@ def actuator_tables(draft: Draft) -> None:
     v["actuator_history"] = v["actuator_history"].reshape(-1, 2)
     sizes = [2 + 2 * n if n > 0 else 0 for n in samples]
     v["actuator_historyadr"], v["nhistory"] = _addresses(sizes), sum(sizes)
-    v["jnt_actuatorid"] = np.full(len(draft.lists["joint"]), -1, np.int32)
-    v["tendon_actuatorid"] = np.full(len(draft.lists["tendon"]), -1, np.int32)
+    v["jnt_actuatorid"] = np.full(len(draft.lists.joint), -1, np.int32)
+    v["tendon_actuatorid"] = np.full(len(draft.lists.tendon), -1, np.int32)
     for i, a in enumerate(actuators):
         if any(a.damping) or a.attrs["armature"]:
             joint = a.trntype in (TrnType.JOINT, TrnType.JOINTINPARENT)
@@ -247,15 +247,15 @@ def _moment_size(draft: Draft, a: Actuator) -> int:
     if a.trntype == TrnType.BODY:
         return draft.values["nv"]
     first = set(body_chain(draft, a.target.body.id))
-    second = set(body_chain(draft, draft.lists["site"][a.trnid[1]].body.id)) if a.trnid[1] >= 0 else set()
+    second = set(body_chain(draft, draft.lists.site[a.trnid[1]].body.id)) if a.trnid[1] >= 0 else set()
     return len(first | second if a.trntype == TrnType.SLIDERCRANK else first ^ second)
 
 
 def sensor_tables(draft: Draft) -> None:
     """Set addresses of sensor data and of histories."""
-    v, sensors = draft.values, draft.lists["sensor"]
+    v, sensors = draft.values, draft.lists.sensor
     dims = [s.dim for s in sensors]
-    v["sensor_adr"], v["nsensordata"] = _ints(np.cumsum([0, *dims])[:-1]), sum(dims)
+    v["sensor_adr"], v["nsensordata"] = starts(dims), sum(dims)
     v["sensor_history"] = _ints([[s.nsample, s.interp] for s in sensors]).reshape(-1, 2)
     sizes = [2 + s.nsample * (1 + s.dim) if s.nsample > 0 else 0 for s in sensors]
     start = _addresses(sizes)
@@ -268,7 +268,7 @@ def sleep_tables(draft: Draft) -> None:
 
     It is the policy of the root body, else never if actuators, flexes or tendons with forces act on the tree.
     """
-    v, bodies = draft.values, draft.lists["body"]
+    v, bodies = draft.values, draft.lists.body
     policy = np.full(v["ntree"], SleepPolicy.AUTO, np.int32)
     for body in bodies[1:]:
         word = ENUMS["sleep"][body.attrs["sleep"]]
@@ -278,9 +278,9 @@ def sleep_tables(draft: Draft) -> None:
                 raise body.error("'sleep' is only allowed in the root body of a moving tree")
             policy[tree] = word
     awake: set[int] = set()
-    for a in draft.lists["actuator"]:
+    for a in draft.lists.actuator:
         awake.update(_driven_trees(draft, a))
-    for i, t in enumerate(draft.lists["tendon"]):
+    for i, t in enumerate(draft.lists.tendon):
         passive = not any(t.floats("stiffness")) and not any(t.floats("damping")) and v["tendon_actuatorid"][i] == -1
         if len(t.trees) > 2 or (len(t.trees) == 2 and not passive):
             for tree in t.trees:
@@ -296,7 +296,7 @@ def sleep_tables(draft: Draft) -> None:
 
 def _flex_trees(draft: Draft) -> set[int]:
     """Return the trees that move a flex: they do not sleep unless their root body allows it."""
-    bodies = [f.nodebody if f.interpolated else f.body for f in (obj.flex for obj in draft.lists["flex"])]
+    bodies = [f.nodebody if f.interpolated else f.body for f in (obj.flex for obj in draft.lists.flex)]
     return {int(t) for b in bodies for t in np.unique(draft.values["body_treeid"][b])} - {-1}
 
 
@@ -311,11 +311,11 @@ def _driven_trees(draft: Draft, a: Actuator) -> list[int]:
 def bvh_tables(draft: Draft) -> None:
     """Set the bounding volume hierarchies of bodies, meshes and flexes, in one set of arrays."""
     v = draft.values
-    trees = [_body_tree(body) for body in draft.lists["body"]]
-    trees += [mesh.arrays.bvh for mesh in draft.lists["mesh"]]
-    flexes = [flex.flex.bvh for flex in draft.lists["flex"]]
+    trees = [_body_tree(body) for body in draft.lists.body]
+    trees += [mesh.arrays.bvh for mesh in draft.lists.mesh]
+    flexes = [flex.flex.bvh for flex in draft.lists.flex]
     sizes = [len(t.depth) for t in (*trees, *flexes)]
-    nbody, nmesh = len(draft.lists["body"]), len(draft.lists["mesh"])
+    nbody, nmesh = len(draft.lists.body), len(draft.lists.mesh)
     adr = _addresses(sizes)
     v["body_bvhadr"], v["body_bvhnum"] = adr[:nbody], _ints(sizes[:nbody])
     end = nbody + nmesh

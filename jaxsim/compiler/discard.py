@@ -11,7 +11,7 @@ def drop_materials(draft: Draft) -> None:
         return
     for kind in ("material", "texture"):
         draft.lists[kind], draft.ids[kind] = [], {}
-    for mesh in draft.lists["mesh"]:
+    for mesh in draft.lists.mesh:
         mesh.attrs["texcoord"] = None
 
 
@@ -22,12 +22,12 @@ def drop_visual(draft: Draft) -> None:
     """
     if not draft.settings.discardvisual:
         return
-    geoms = [geom for geom in draft.lists["geom"] if not geom.visual]
+    geoms = [geom for geom in draft.lists.geom if not geom.visual]
     used = {id(geom.mesh) for geom in geoms}
-    draft.lists["mesh"] = [m for m in draft.lists["mesh"] if id(m) in used or not getattr(m, "visual", True)]
-    draft.lists["geom"] = geoms
-    for body in draft.lists["body"]:
-        body.objects["geom"] = [geom for geom in body.geoms if not geom.visual]
+    draft.lists.mesh = [m for m in draft.lists.mesh if id(m) in used or not getattr(m, "visual", True)]
+    draft.lists.geom = geoms
+    for body in draft.lists.body:
+        body.objects.geom = [geom for geom in body.geoms if not geom.visual]
     for kind in ("geom", "mesh"):
         for i, obj in enumerate(draft.lists[kind]):
             obj.id = i

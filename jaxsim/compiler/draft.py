@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from jaxsim.compiler.objects import DraftObject, Lists, make_object
-from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.errors import UnsupportedError, did_you_mean
 from jaxsim.mjcf import Element, Spec, resolve
 
 # kinds of objects in the order of mjModel's names, with the prefix of their fields
@@ -43,7 +44,7 @@ class Draft:
 
     def __init__(self, spec: Spec):
         self.spec = spec
-        self.lists = Lists((kind, []) for kind in KINDS)
+        self.lists = Lists(KINDS)
         self.ids: dict[str, dict[str, DraftObject]] = {kind: {} for kind in KINDS}
         self.values: dict[str, Any] = {}
         self.settings: Settings = Settings({})
@@ -76,9 +77,9 @@ class Draft:
 
     def index(self) -> None:
         """Number the objects of every list and map their names; raise ModelError for a repeated name."""
-        for kind, objects in self.lists.items():
+        for kind in KINDS:
             names = self.ids[kind] = {}
-            for i, obj in enumerate(objects):
+            for i, obj in enumerate(self.lists[kind]):
                 obj.id = i
                 if obj.name:
                     if obj.name in names:
@@ -94,8 +95,7 @@ class Draft:
         found = self.find(kind, name)
         if found is None:
             names = self.ids.get("body" if kind == "xbody" else kind, {})
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(name, names)
             raise user.error(f"attribute '{attribute}': there is no {kind} named '{name}'{hint}")
         return found
 
@@ -115,6 +115,11 @@ class Settings:
     @property
     def degree(self) -> bool:
         return self.values["angle"] == "degree"
+
+
+def starts(counts: Iterable[int]) -> np.ndarray:
+    """Return the address of each object's first entry, from the numbers of entries."""
+    return np.cumsum([0, *counts])[:-1].astype(np.int32)
 
 
 def unsupported(el: Element, feature: str) -> UnsupportedError:

@@ -13,11 +13,11 @@ from jaxsim.compiler.connectivity import geom_tree, tree_geoms
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.bodies import merge_inertias
 from jaxsim.compiler.element.elements import compile_camera, compile_light
-from jaxsim.compiler.element.pose import IDENTITY, compose, rotate
 from jaxsim.compiler.kinematic_tree import collect
 from jaxsim.compiler.objects import Body
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL
+from jaxsim.mjcf.pose import IDENTITY, compose, rotate
 
 _MOVED = ("joint", "geom", "site", "camera", "light")
 # attributes that name a body, by kind of object
@@ -30,8 +30,8 @@ def fuse_static(draft: Draft) -> None:
         return
     kept = _referenced(draft)
     i = 1
-    while i < len(draft.lists["body"]):
-        body = draft.lists["body"][i]
+    while i < len(draft.lists.body):
+        body = draft.lists.body[i]
         if body.joints or body.mocap or (body.name and (body.name in kept or _has_force_sensor(draft, body))):
             i += 1
             continue
@@ -41,9 +41,9 @@ def fuse_static(draft: Draft) -> None:
     draft.index()
     for kind, names in old_ids.items():
         draft.ids[kind] = {name: draft.lists[kind][i] for name, i in names.items()}
-    for light in draft.lists["light"]:
+    for light in draft.lists.light:
         compile_light(draft, light)
-    for camera in draft.lists["camera"]:
+    for camera in draft.lists.camera:
         compile_camera(draft, camera)
 
 
@@ -57,9 +57,9 @@ def _referenced(draft: Draft) -> set[str]:
                 for what in ("obj", "ref"):
                     if el.attrs.get(f"{what}type") in ("body", "xbody"):
                         names.add(el.attrs.get(f"{what}name"))
-    for skin in draft.lists["skin"]:
+    for skin in draft.lists.skin:
         names.update(bone.attrs["body"] for bone in skin.el.children)
-    for actuator in draft.lists["actuator"]:
+    for actuator in draft.lists.actuator:
         if actuator.attrs["trntype"] == "body":
             names.add(actuator.attrs["target"])
     return names
@@ -67,8 +67,8 @@ def _referenced(draft: Draft) -> set[str]:
 
 def _has_force_sensor(draft: Draft, body: Body) -> bool:
     """Return whether a force or torque sensor is attached to the body: merging would change its values."""
-    sites = {site.name for site in body.objects["site"] if site.name}
-    return any(s.el.tag in ("force", "torque") and s.attrs["site"] in sites for s in draft.lists["sensor"])
+    sites = {site.name for site in body.objects.site if site.name}
+    return any(s.el.tag in ("force", "torque") and s.attrs["site"] in sites for s in draft.lists.sensor)
 
 
 def _dissolve(draft: Draft, body: Body) -> None:
@@ -84,19 +84,19 @@ def _dissolve(draft: Draft, body: Body) -> None:
         child.parent = parent
     at = parent.bodies.index(body)
     parent.bodies[at : at + 1] = body.bodies
-    for kind, objects in body.objects.items():
-        for obj in objects:
+    for kind in _MOVED:
+        for obj in body.objects[kind]:
             obj.body = parent
             if kind == "light":
                 obj.pos = compose(body.pos, body.quat, obj.pos, IDENTITY)[0]
                 obj.dir = rotate(body.quat, obj.dir)
             else:
                 obj.pos, obj.quat = compose(body.pos, body.quat, obj.pos, obj.quat)
-        parent.objects[kind] += objects
+        parent.objects[kind] += body.objects[kind]
     merged = tree_geoms(parent, geom_tree(parent))
     before = parent.nodes + [None] * len(merged)
     parent.nodes = [new or old for new, old in zip(merged, before, strict=False)]
-    draft.lists["body"].remove(body)
+    draft.lists.body.remove(body)
 
 
 def _collides(body: Body) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from jaxsim.compiler.draft import Draft, unsupported
-from jaxsim.compiler.element.pose import IDENTITY, compose, orientation, unit, z_to_quat
-from jaxsim.compiler.linalg import normalize
 from jaxsim.compiler.objects import ATTACHED, Body, DraftObject, Frame
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import Element, resolve
+from jaxsim.mjcf.pose import IDENTITY, compose, normalize, orientation, unit, z_to_quat
 
 _KIND = {"joint": "joint", "freejoint": "joint", "geom": "geom", "site": "site", "camera": "camera", "light": "light"}
 
@@ -18,20 +17,20 @@ def build_tree(draft: Draft) -> None:
     el = sections[0] if sections else draft.spec.root
     world = Body(el, {"user": None, "gravcomp": 0.0, "sleep": "auto", "mocap": False}, "world", None)
     pending = [_populate(draft, world, section, None) for section in sections]
-    draft.lists["body"].append(world)
+    draft.lists.body.append(world)
     stack = [child for children in reversed(pending) for child in reversed(children)]
     while stack:
         body, element = stack.pop()
         assert body.parent is not None
         body.parent.bodies.append(body)
-        draft.lists["body"].append(body)
+        draft.lists.body.append(body)
         stack.extend(reversed(_populate(draft, body, element, None)))
     collect(draft)
 
 
 def collect(draft: Draft) -> None:
     """List the objects of all bodies in body order and number all objects of the tree."""
-    bodies = draft.lists["body"]
+    bodies = draft.lists.body
     for i, body in enumerate(bodies):
         body.id = i
         body.weldid = i if body.joints or body.parent is None else body.parent.weldid

@@ -7,58 +7,14 @@ eigenvalue iteration. `eig3` therefore repeats MuJoCo's iteration operation by o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from jaxsim.core.errors import ModelError
+from jaxsim.mjcf.pose import EPS, mul_quat, normalize, quat2mat
 
-EPS = 1e-14
 _EIG_EPS = 1e-12
 _EIG_MAX_ITER = 500
-
-
-def normalize(vec: list[float]) -> tuple[list[float], float]:
-    """Normalise `vec`; return it with its former length (0 and unchanged if it is too short)."""
-    square = 0.0
-    for x in vec:
-        square += x * x
-    if square < EPS:
-        return list(vec), 0.0
-    norm = math.sqrt(square)
-    if abs(norm - 1) <= EPS:
-        return list(vec), norm
-    return [x / norm for x in vec], norm
-
-
-def mul_quat(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """Compute the product of two unit quaternions (w, x, y, z), normalised."""
-    out = [
-        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
-        a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
-        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
-        a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0],
-    ]
-    return normalize(out)[0]
-
-
-def quat2mat(quat) -> list[float]:
-    """Compute the rotation matrix (row-major, 9 numbers) of the quaternion (w, x, y, z)."""
-    w, x, y, z = quat
-    if w == 1 and x == 0 and y == 0 and z == 0:
-        return [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
-    ww, wx, wy, wz, xx, xy, xz, yy, yz, zz = w * w, w * x, w * y, w * z, x * x, x * y, x * z, y * y, y * z, z * z
-    return [
-        ww + xx - yy - zz,
-        2 * (xy - wz),
-        2 * (xz + wy),
-        2 * (xy + wz),
-        ww - xx + yy - zz,
-        2 * (yz - wx),
-        2 * (xz - wy),
-        2 * (yz + wx),
-        ww - xx - yy + zz,
-    ]
 
 
 def _mul_mat(a: list[float], b: list[float]) -> list[float]:

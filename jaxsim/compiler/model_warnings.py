@@ -15,16 +15,16 @@ _MAX_INERTIA_RATIO = 10.0  # to the inertia of the body's mass at the greatest d
 def warn_suspicious(draft: Draft) -> None:
     """Warn about unused meshes and about inertias that the geoms of a body cannot have."""
     _unused_meshes(draft)
-    for body in draft.lists["body"]:
+    for body in draft.lists.body:
         _suspicious_inertia(body)
 
 
 def _unused_meshes(draft: Draft) -> None:
     if draft.settings.discardvisual:
         return
-    used = {id(geom.mesh) for geom in draft.lists["geom"] if geom.mesh is not None}
-    used |= {id(sensor.obj) for sensor in draft.lists["sensor"] if sensor.obj is not None}
-    for mesh in draft.lists["mesh"]:
+    used = {id(geom.mesh) for geom in draft.lists.geom if geom.mesh is not None}
+    used |= {id(sensor.obj) for sensor in draft.lists.sensor if sensor.obj is not None}
+    for mesh in draft.lists.mesh:
         if id(mesh) not in used:
             mesh.el.warn("no geom uses this mesh; remove it, or name it in a geom")
 
@@ -46,7 +46,7 @@ def warn_loose_flexes(draft: Draft) -> None:
     """Warn about flexes that move without elasticity, edge constraints or passive forces."""
     v = draft.values
     forces = ("flex_edgeequality", "flex_edgestiffness", "flex_edgedamping", "flex_damping")
-    for i, flex in enumerate(draft.lists["flex"]):
+    for i, flex in enumerate(draft.lists.flex):
         if v["flex_rigid"][i] or v["flex_bendingadr"][i] >= 0 or any(np.any(v[name][i]) for name in forces):
             continue
         flex.el.warn("it is not rigid and has no equality constraints or passive forces; give it elasticity or an edge")

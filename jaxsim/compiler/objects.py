@@ -5,8 +5,9 @@ An attribute that is declared without a value exists from the pass on that sets 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import (
@@ -91,7 +92,7 @@ class Body(DraftObject):
         self.inertials: list[Element] = []
         self.plugin_el: Element | None = None
         self.nodes: list[Geom | None] = []  # geoms at the nodes of its bounding volumes, where `fusestatic` kept them
-        self.objects = Lists((kind, []) for kind in ("joint", "geom", "site", "camera", "light"))
+        self.objects = Lists(ATTACHED)
 
     @property
     def inertial(self) -> Element | None:
@@ -100,11 +101,11 @@ class Body(DraftObject):
 
     @property
     def joints(self) -> list[Joint]:
-        return self.objects["joint"]
+        return self.objects.joint
 
     @property
     def geoms(self) -> list[Geom]:
-        return self.objects["geom"]
+        return self.objects.geom
 
 
 class Attached(DraftObject):
@@ -370,6 +371,10 @@ class Instance(DraftObject):
         assert self.declared is not None
         return self.declared
 
+    def texts(self) -> dict[str, str]:
+        """Return the configuration: the text of each attribute of the plugin, empty if it is not written."""
+        return {name: self.config.get(name, "") for name in self.plugin.attributes}
+
 
 ATTACHED: dict[str, type[Attached]] = {"joint": Joint, "geom": Geom, "site": Site, "camera": Camera, "light": Light}
 CLASSES: dict[str, type[DraftObject]] = {
@@ -396,74 +401,38 @@ def make_object(kind: str, el: Element | None, attrs: dict[str, Any], name: str 
     return CLASSES.get(kind, DraftObject)(kind, el, attrs, name)
 
 
-class Lists(dict[str, list[Any]]):
-    """Objects by kind; a type checker knows the class of a literal kind."""
+class Lists:
+    """Objects by kind, as attributes; an item where the kind is a variable."""
 
-    if TYPE_CHECKING:
+    body: list[Body]
+    joint: list[Joint]
+    geom: list[Geom]
+    site: list[Site]
+    camera: list[Camera]
+    light: list[Light]
+    flex: list[FlexObject]
+    mesh: list[Mesh]
+    skin: list[Skin]
+    hfield: list[HField]
+    texture: list[Texture]
+    material: list[Material]
+    pair: list[Pair]
+    exclude: list[Exclude]
+    equality: list[Equality]
+    tendon: list[Tendon]
+    actuator: list[Actuator]
+    sensor: list[Sensor]
+    numeric: list[Numeric]
+    text: list[DraftObject]
+    tuple: list[TupleObject]
+    key: list[DraftObject]
+    plugin: list[Instance]
 
-        @overload
-        def __getitem__(self, kind: Literal["body"], /) -> list[Body]: ...
+    def __init__(self, kinds: Iterable[str]):
+        self.__dict__.update((kind, []) for kind in kinds)
 
-        @overload
-        def __getitem__(self, kind: Literal["joint"], /) -> list[Joint]: ...
+    def __getitem__(self, kind: str) -> list[Any]:
+        return self.__dict__[kind]
 
-        @overload
-        def __getitem__(self, kind: Literal["geom"], /) -> list[Geom]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["site"], /) -> list[Site]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["camera"], /) -> list[Camera]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["light"], /) -> list[Light]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["flex"], /) -> list[FlexObject]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["mesh"], /) -> list[Mesh]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["skin"], /) -> list[Skin]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["hfield"], /) -> list[HField]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["texture"], /) -> list[Texture]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["material"], /) -> list[Material]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["pair"], /) -> list[Pair]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["exclude"], /) -> list[Exclude]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["equality"], /) -> list[Equality]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["tendon"], /) -> list[Tendon]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["actuator"], /) -> list[Actuator]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["sensor"], /) -> list[Sensor]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["numeric"], /) -> list[Numeric]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["tuple"], /) -> list[TupleObject]: ...
-
-        @overload
-        def __getitem__(self, kind: Literal["plugin"], /) -> list[Instance]: ...
-
-        @overload
-        def __getitem__(self, kind: str, /) -> list[Any]: ...
-        def __getitem__(self, kind: str, /) -> list[Any]: ...
+    def __setitem__(self, kind: str, objects: list[Any]) -> None:
+        self.__dict__[kind] = objects

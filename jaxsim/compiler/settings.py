@@ -1,4 +1,7 @@
-"""Settings of the whole model: compiler, option, size, visual and statistic; later sections override earlier ones."""
+"""Settings of the whole model: compiler, option, size, visual and statistic; later sections override earlier ones.
+
+Rules of the language (`mjcf/schema/rules.py`) have been checked.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +53,7 @@ def _elements(draft: Draft, path: tuple[str, ...]) -> Iterator[Element]:
 
 def read_compiler(draft: Draft) -> None:
     """Read the compiler settings, and those of the length range computation."""
-    defaults, written, element = _merged(draft, "compiler")
-    if written.get("coordinate", "local") == "global":
-        raise element.error("global coordinates were removed from MJCF; use coordinate='local'")
-    if len(written.get("eulerseq", "xyz")) != 3:
-        raise element.error("eulerseq must have three letters")
+    defaults, written, _ = _merged(draft, "compiler")
     draft.settings = Settings({**defaults, **written})
     lr_defaults, lr_written, _ = _merged(draft, "compiler", "lengthrange")
     draft.lengthrange = {**lr_defaults, **lr_written}
@@ -77,8 +76,6 @@ def read_option(draft: Draft) -> None:
     option["disableactuator"] = 0
     for element in _elements(draft, ("option",)):
         for group in element.attrs.get("actuatorgroupdisable", ()):
-            if not 0 <= group <= 30:
-                raise element.error(f"actuatorgroupdisable: a group must be between 0 and 30; it is {int(group)}")
             option["disableactuator"] |= 1 << int(group)
     _, flags, _ = _merged(draft, "option", "flag")
     option["disableflags"] = sum(int(bit) for bit in DisableBit if flags.get((bit.name or "").lower()) == "disable")
@@ -90,26 +87,12 @@ def read_size(draft: Draft) -> None:
     """Read the sizes in the file, like the numbers of user data of each kind of object (-1: as needed)."""
     defaults, written, element = _merged(draft, "size")
     draft.size = {**defaults, **written}
-    for name in ("nconmax", *(f"nuser_{kind}" for kind in _NUSER)):
-        if draft.size[name] < -1:
-            raise element.error(f"{name} cannot be less than -1")
-    _check_memory(draft)
     for name in ("nuserdata", "nkey"):
         if draft.size[name] < 0:
             raise element.error(f"{name} cannot be negative")
     for name in ("nuserdata", "nkey", *(f"nuser_{kind}" for kind in _NUSER)):
         if draft.size[name] > MAX_COUNT:
             raise element.error(f"{name} is larger than {MAX_COUNT}, the greatest number accepted")
-
-
-def _check_memory(draft: Draft) -> None:
-    """Raise ModelError if njmax or nstack is written after memory; before it, memory replaces them."""
-    memory = False
-    for element in _elements(draft, ("size",)):
-        memory |= (element.attrs.get("memory") or -1) != -1
-        for other in ("nstack", "njmax"):
-            if memory and element.attrs.get(other, -1) != -1:
-                raise element.error(f"memory and {other} exclude each other")
 
 
 def read_visual(draft: Draft) -> None:
@@ -130,9 +113,7 @@ def read_visual(draft: Draft) -> None:
 
 def read_statistic(draft: Draft) -> None:
     """Read the statistics in the file; all others, and those set to NaN, are computed."""
-    _, written, element = _merged(draft, "statistic")
-    if written.get("extent", 1.0) <= 0:
-        raise element.error("extent must be positive")
+    _, written, _ = _merged(draft, "statistic")
     draft.statistic = {name: value for name, value in written.items() if not np.isnan(np.ravel(value)[0])}
 
 

@@ -21,8 +21,6 @@ def make_model(
     opt: Mapping[str, Any],
     stat: Mapping[str, Any],
     vis: Mapping[tuple[str, str], Any],
-    max_contacts: int = 0,
-    max_constraints: int = 0,
     modelname: str = "",
 ) -> Model:
     """Assemble a host `Model` (NumPy, float64 leaves) from mjModel's fields by name.
@@ -50,7 +48,7 @@ def make_model(
     static["modelname"] = modelname
     static["callbacks"] = Callbacks()
     static["eq_strain"] = strain_modes({**static, **floats})
-    static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
+    static["max_contacts"], static["max_constraints"] = 0, 0  # default_capacities sets them
     opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "backend": 0, **opt}
     options: dict[str, Any] = {n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}
     options |= {n: int(opt[n]) for n in OPTION_INTS}

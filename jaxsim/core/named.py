@@ -133,12 +133,6 @@ def data_index(m: Any) -> Structure:
     return Structure({n: getattr(m, n) for n in (*_READ_IN_DATA, *(KINDS[kind].names for kind in IN_DATA))})
 
 
-@per_structure
-def _tables(m: Any) -> dict[str, tuple[list[str], dict[str, int]]]:
-    """Return the cache of names and ids by kind, filled on demand."""
-    return {}
-
-
 def names_of(m: Any, kind: str) -> list[str]:
     """Return the names of all objects of a kind, empty for objects without a name.
 
@@ -147,15 +141,12 @@ def names_of(m: Any, kind: str) -> list[str]:
     return _names_and_ids(m, kind)[0]
 
 
+@per_structure
 def _names_and_ids(m: Any, kind: str) -> tuple[list[str], dict[str, int]]:
     if kind not in KINDS:
         raise KeyError(f"unknown object type {kind!r}: one of {', '.join(KINDS)}")
-    tables = _tables(m)
-    if kind not in tables:
-        data = m.names
-        names = [data[a : data.index(0, a)].decode() for a in getattr(m, KINDS[kind].names)]
-        tables[kind] = names, {name: i for i, name in reversed(list(enumerate(names))) if name}
-    return tables[kind]
+    names = [m.names[a : m.names.index(0, a)].decode() for a in getattr(m, KINDS[kind].names)]
+    return names, {name: i for i, name in reversed(list(enumerate(names))) if name}
 
 
 def find(m: Any, kind: str, key: Any) -> int:

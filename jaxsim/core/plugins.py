@@ -7,6 +7,7 @@ library is loaded; a plugin that is not in the table is an error of the model.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,13 +78,8 @@ def numeric(text: str) -> bool:
     return not bare or bool(_NUMBER.fullmatch(bare))
 
 
-def numbers(m: Any, instance: int) -> tuple[float, ...]:
-    """Return the attributes of an instance as numbers, with defaults (zero for a plugin without defaults)."""
-    plugin = BY_SLOT[int(m.plugin[instance])]
-    defaults = plugin.defaults or (0.0,) * len(plugin.attributes)
-    texts = config(m, instance).values()
-    return tuple(_or(leading_number(text), default) for text, default in zip(texts, defaults, strict=True))
-
-
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
+def numbers(plugin: Plugin, texts: Mapping[str, str]) -> tuple[float, ...]:
+    """Return the attributes of a configuration as numbers, with defaults (zero for a plugin without defaults)."""
+    found = [leading_number(text) for text in texts.values()]
+    defaults = plugin.defaults or (0.0,) * len(found)
+    return tuple(default if x is None else x for x, default in zip(found, defaults, strict=True))

@@ -99,15 +99,19 @@ def structure_of(m: Any) -> Any:
     return getattr(m, "structure", m)
 
 
-def per_structure(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Cache the result of `make(m)` on the model's structure; `make` must read only the structure."""
-    key = f"_{make.__module__}.{make.__name__}"
+def per_structure(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Cache the results of `make(m, *args)` on the model's structure; `make` must read only the structure.
+
+    Arguments are known by their texts: strings and Python's integers, alone or in tuples.
+    """
+    name = f"_{make.__module__}.{make.__name__}"
 
     @functools.wraps(make)
-    def get(m: Any) -> Any:
+    def get(m: Any, *args: Any) -> Any:
         structure = structure_of(m)
+        key = f"{name}{args}" if args else name
         if key not in structure.__dict__:
-            object.__setattr__(structure, key, make(structure))
+            object.__setattr__(structure, key, make(structure, *args))
         return structure.__dict__[key]
 
     return get

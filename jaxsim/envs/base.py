@@ -289,6 +289,14 @@ class Env:
         )
 
 
+class KinematicEnv(Env):
+    """An environment whose observations read the kinematics at most: resets compute no more."""
+
+    def prepare(self, data: Data) -> Data:
+        """First state with its kinematics."""
+        return jaxsim.kinematics(self.model, data)
+
+
 def _like(new: Any, old: Any) -> Any:
     """`new` with the dtypes of `old`, so that a loop over steps compiles once."""
     return new if old is None else jax.tree.map(lambda n, o: jnp.asarray(n, jnp.asarray(o).dtype), new, old)

@@ -40,7 +40,7 @@ def translate(spec: Spec, element: Element, twin: Element) -> None:
     if free and own["alignfree"] != ours["alignfree"] and attrs.get("align", "auto") == "auto":
         attrs["align"] = "true" if own["alignfree"] else "false"
     if "euler" in attrs and element.tag != "replicate":
-        attrs["quat"] = euler_to_quat(attrs.pop("euler"), own["angle"] == "degree", own["eulerseq"])
+        attrs["quat"] = np.array(euler_to_quat(attrs.pop("euler"), own["angle"] == "degree", own["eulerseq"]))
     if own["angle"] != ours["angle"]:
         factor = np.pi / 180 if own["angle"] == "degree" else 180 / np.pi
         if "axisangle" in attrs:

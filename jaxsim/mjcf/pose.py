@@ -1,111 +1,206 @@
-"""Rotations for macros and URDF, in NumPy float64; quaternions are (w, x, y, z)."""
+"""Poses of the front end and the compiler: quaternions (w, x, y, z) and frames as lists of floats, in MuJoCo's order.
 
-from __future__ import annotations
+This is scalar Python: a model has a few hundred poses, each composed once, and arrays of three cost more than lists.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf.spec import Element
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0)
+EPS = 1e-14  # vectors whose square is smaller have no direction
+FRAME_EPS = 1e-6  # frames closer than this are equal
+
+Vec = Sequence[float] | np.ndarray
 
 
-def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the product of two quaternions, normalised."""
-    w = a[0] * b[0] - a[1:] @ b[1:]
-    out = np.concatenate([[w], a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])])
-    return unit(out)
+def normalize(vec: Vec) -> tuple[list[float], float]:
+    """Normalise `vec`; return it with its former length (0 and unchanged if it is too short)."""
+    square = 0.0
+    for x in vec:
+        square += x * x
+    if square < EPS:
+        return list(vec), 0.0
+    norm = math.sqrt(square)
+    if abs(norm - 1) <= EPS:
+        return list(vec), norm
+    return [x / norm for x in vec], norm
 
 
-def unit(vector: np.ndarray) -> np.ndarray:
-    """Normalise a vector, unless it is nearly zero or nearly of unit length."""
-    length = float(np.sqrt(vector @ vector))
-    return vector if length**2 < 1e-14 or abs(length - 1) <= 1e-14 else vector / length
+def mul_quat(a: Vec, b: Vec) -> list[float]:
+    """Compute the product of two unit quaternions, normalised."""
+    out = [
+        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+        a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+        a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0],
+    ]
+    return normalize(out)[0]
 
 
-def matrix(quat: np.ndarray) -> np.ndarray:
-    """Compute the 3x3 rotation matrix of a unit quaternion."""
+def quat2mat(quat: Vec) -> list[float]:
+    """Compute the rotation matrix (row-major, 9 numbers) of a unit quaternion."""
     w, x, y, z = quat
-    return np.array(
-        [
-            [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
-        ]
-    )
+    if w == 1 and x == 0 and y == 0 and z == 0:
+        return [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+    ww, wx, wy, wz, xx, xy, xz, yy, yz, zz = w * w, w * x, w * y, w * z, x * x, x * y, x * z, y * y, y * z, z * z
+    return [
+        ww + xx - yy - zz,
+        2 * (xy - wz),
+        2 * (xz + wy),
+        2 * (xy + wz),
+        ww - xx + yy - zz,
+        2 * (yz - wx),
+        2 * (xz - wy),
+        2 * (yz + wx),
+        ww - xx - yy + zz,
+    ]
 
 
-def rotate(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
+def cross(a: Vec, b: Vec) -> list[float]:
+    """Compute the cross product of two 3-vectors."""
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+def add(a: Vec, b: Vec) -> list[float]:
+    """Return the sum of two vectors."""
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def rotate(quat: Vec, vec: Vec) -> list[float]:
     """Rotate the vector by a unit quaternion."""
-    axis = quat[1:]
-    return vector + 2 * np.cross(axis, quat[0] * vector + np.cross(axis, vector))
+    if quat[0] == 1 and not any(quat[1:]):
+        return list(vec)
+    u, w = quat[1:], quat[0]
+    t = [w * v + c for v, c in zip(vec, cross(u, vec), strict=True)]
+    return [v + 2 * c for v, c in zip(vec, cross(u, t), strict=True)]
 
 
-def z_to_quat(axis: np.ndarray) -> np.ndarray:
-    """Compute the shortest rotation of the z axis to this direction."""
-    turn = np.array([-axis[1], axis[0], 0.0])
-    length = float(np.sqrt(turn @ turn))
-    turn = np.array([1.0, 0.0, 0.0]) if length < 1e-10 else turn / length
-    half = np.arctan2(length, axis[2]) / 2
-    return np.concatenate([[np.cos(half)], np.sin(half) * turn])
+def conjugate(quat: Vec) -> list[float]:
+    """Return the inverse of a unit quaternion."""
+    return [quat[0], -quat[1], -quat[2], -quat[3]]
 
 
-def frame_to_quat(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Compute the quaternion of the rotation matrix with these columns, from its largest entry for accuracy."""
-    m = np.stack([x, y, z], axis=1)
-    d = np.diag(m)
-    if d.sum() > 0:
-        lead, rest = 0, [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]]
-        first = 0.5 * np.sqrt(1 + d.sum())
+def compose(pos: Vec, quat: Vec, childpos: Vec, childquat: Vec) -> tuple[list[float], list[float]]:
+    """Compose the frame (pos, quat) of a parent with the pose of a child in it."""
+    r = quat2mat(quat)
+    moved = [r[3 * i] * childpos[0] + r[3 * i + 1] * childpos[1] + r[3 * i + 2] * childpos[2] for i in range(3)]
+    return add(pos, moved), mul_quat(quat, childquat)
+
+
+def invert(pos: Vec, quat: Vec) -> tuple[list[float], list[float]]:
+    """Return the inverse of a pose."""
+    back = conjugate(quat)
+    return [-x for x in rotate(back, pos)], back
+
+
+def unit(vec: Vec) -> list[float]:
+    """Normalise a vector, unless it is too short."""
+    return normalize(list(vec))[0]
+
+
+def turn(axis: Vec, angle: float) -> list[float]:
+    """Compute the quaternion of a rotation by an angle, in radians, about a unit axis."""
+    s = math.sin(angle / 2)
+    return [math.cos(angle / 2), axis[0] * s, axis[1] * s, axis[2] * s]
+
+
+def z_to_quat(vec: Vec) -> list[float]:
+    """Compute the smallest rotation of the z axis to a unit vector."""
+    axis, sine = normalize(cross((0.0, 0.0, 1.0), vec))
+    if sine < 1e-10:
+        axis = [1.0, 0.0, 0.0]
+    return turn(axis, math.atan2(sine, vec[2]))
+
+
+def axes_to_quat(x: Vec, y: Vec, z: Vec) -> list[float]:
+    """Compute the quaternion of the frame with these orthonormal axes, from its largest component."""
+    if x[0] + y[1] + z[2] > 0:
+        w = 0.5 * math.sqrt(1 + x[0] + y[1] + z[2])
+        quat = [w, 0.25 * (y[2] - z[1]) / w, 0.25 * (z[0] - x[2]) / w, 0.25 * (x[1] - y[0]) / w]
+    elif x[0] > y[1] and x[0] > z[2]:
+        i = 0.5 * math.sqrt(1 + x[0] - y[1] - z[2])
+        quat = [0.25 * (y[2] - z[1]) / i, i, 0.25 * (y[0] + x[1]) / i, 0.25 * (z[0] + x[2]) / i]
+    elif y[1] > z[2]:
+        j = 0.5 * math.sqrt(1 - x[0] + y[1] - z[2])
+        quat = [0.25 * (z[0] - x[2]) / j, 0.25 * (y[0] + x[1]) / j, j, 0.25 * (z[1] + y[2]) / j]
     else:
-        lead = 1 if d[0] > d[1] and d[0] > d[2] else 2 if d[1] > d[2] else 3
-        first = 0.5 * np.sqrt(1 + 2 * d[lead - 1] - d.sum())
-        rest = [
-            [m[2, 1] - m[1, 2], m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]],
-            [m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], m[1, 2] + m[2, 1]],
-            [m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1]],
-        ][lead - 1]
-    out = np.insert(0.25 * np.array(rest) / first, lead, first)
-    return unit(out)
-
-
-def euler_to_quat(euler: np.ndarray, degree: bool, sequence: str) -> np.ndarray:
-    """Compute the quaternion of three consecutive rotations, about moving axes (xyz) or fixed ones (XYZ).
-
-    Raises ModelError for letters other than x, y and z.
-    """
-    angles = np.asarray(euler, np.float64)
-    if degree:
-        angles = angles / 180.0 * np.pi
-    quat = np.array([1.0, 0.0, 0.0, 0.0])
-    for angle, letter in zip(angles, sequence, strict=True):
-        axis = "xyz".find(letter.lower())
-        if axis < 0:
-            raise ModelError(f"eulerseq '{sequence}' may hold only x, y, z, X, Y, Z")
-        turn = np.zeros(4)
-        turn[0], turn[1 + axis] = np.cos(angle / 2), np.sin(angle / 2)
-        quat = multiply(quat, turn) if letter.islower() else multiply(turn, quat)
+        k = 0.5 * math.sqrt(1 - x[0] - y[1] + z[2])
+        quat = [0.25 * (x[1] - y[0]) / k, 0.25 * (z[0] + x[2]) / k, 0.25 * (z[1] + y[2]) / k, k]
     return unit(quat)
 
 
-def orientation(element: Element, compiler: dict) -> np.ndarray:
-    """Return the quaternion of an element's quat, axisangle, xyaxes, zaxis or euler; raise ModelError if invalid."""
-    attrs, degree = element.attrs, compiler["angle"] == "degree"
-    if "axisangle" in attrs:
-        axis, angle = attrs["axisangle"][:3], float(attrs["axisangle"][3])
-        angle = angle / 180.0 * np.pi if degree else angle
-        return np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * _direction(element, axis, "axisangle")])
-    if "xyaxes" in attrs:
-        x = _direction(element, attrs["xyaxes"][:3], "xyaxes")
-        y = attrs["xyaxes"][3:] - x * (x @ attrs["xyaxes"][3:])
-        y = _direction(element, y, "xyaxes")
-        return frame_to_quat(x, y, _direction(element, np.cross(x, y), "xyaxes"))
-    if "zaxis" in attrs:
-        return z_to_quat(_direction(element, attrs["zaxis"], "zaxis"))
-    if "euler" in attrs:
-        return euler_to_quat(attrs["euler"], degree, compiler["eulerseq"])
-    return attrs.get("quat", np.array([1.0, 0, 0, 0]))
+def _radians(angle: float, degree: bool, name: str) -> float:
+    if math.isinf(angle):
+        raise ModelError(f"an angle of {name} is infinite")
+    return angle / 180.0 * math.pi if degree else angle
 
 
-def _direction(element: Element, vector: np.ndarray, name: str) -> np.ndarray:
-    if vector @ vector < 1e-14:
-        raise element.error(f"{name}: an axis is too short or parallel to the other")
-    return unit(vector)
+def _axisangle(value: Vec, degree: bool, sequence: str) -> list[float]:
+    axis, length = normalize(list(value[:3]))
+    if length < EPS:
+        raise ModelError("the axis of axisangle is zero")
+    return turn(axis, _radians(value[3], degree, "axisangle"))
+
+
+def _xyaxes(value: Vec, degree: bool, sequence: str) -> list[float]:
+    x, length = normalize(list(value[:3]))
+    if length < EPS:
+        raise ModelError("the x axis of xyaxes is zero")
+    along = sum(a * b for a, b in zip(x, value[3:], strict=True))
+    y, length = normalize([b - a * along for a, b in zip(x, value[3:], strict=True)])
+    if length < EPS:
+        raise ModelError("the y axis of xyaxes is zero or parallel to the x axis")
+    z, length = normalize(cross(x, y))
+    if length < EPS:
+        raise ModelError("the axes of xyaxes are parallel")
+    return axes_to_quat(x, y, z)
+
+
+def _zaxis(value: Vec, degree: bool, sequence: str) -> list[float]:
+    z, length = normalize(list(value))
+    if length < EPS:
+        raise ModelError("zaxis is zero")
+    return z_to_quat(z)
+
+
+def euler_to_quat(value: Vec, degree: bool, sequence: str) -> list[float]:
+    """Compute the quaternion of three consecutive rotations, about moving axes (xyz) or fixed ones (XYZ).
+
+    Raises ModelError for other letters and for infinite angles.
+    """
+    quat = list(IDENTITY)
+    for letter, angle in zip(sequence, value, strict=True):
+        if letter not in "xyzXYZ":
+            raise ModelError(f"eulerseq may hold only x, y, z, X, Y and Z, not {letter!r}")
+        axis = [float(letter.lower() == name) for name in "xyz"]
+        one = turn(axis, _radians(angle, degree, "euler"))
+        quat = mul_quat(quat, one) if letter.islower() else mul_quat(one, quat)
+    return unit(quat)
+
+
+_RESOLVERS = {"axisangle": _axisangle, "xyaxes": _xyaxes, "zaxis": _zaxis, "euler": euler_to_quat}
+
+
+def orientation(attrs: Mapping, degree: bool, sequence: str) -> list[float]:
+    """Return the quaternion of an element: its alternative orientation if it has one, else its `quat`, not normalised.
+
+    Raises ModelError for axes that are too short or parallel, angles that are infinite, or a bad `eulerseq`.
+    """
+    for kind, rule in _RESOLVERS.items():
+        if attrs.get(kind) is not None:
+            return rule([float(x) for x in attrs[kind]], degree, sequence)
+    return [float(x) for x in attrs.get("quat", IDENTITY)]
+
+
+def same_vec(a: Vec, b: Vec) -> bool:
+    """Return whether two positions are equal within FRAME_EPS."""
+    return all(abs(x - y) < FRAME_EPS for x, y in zip(a, b, strict=True))
+
+
+def same_quat(a: Vec, b: Vec) -> bool:
+    """Return whether two orientations are equal within FRAME_EPS; a quaternion and its negative are equal."""
+    return same_vec(a, b) or all(abs(x + y) < FRAME_EPS for x, y in zip(a, b, strict=True))

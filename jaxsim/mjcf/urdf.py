@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsim.core.errors import ModelError, warn
 from jaxsim.mjcf.files import base_name
-from jaxsim.mjcf.pose import euler_to_quat, matrix, z_to_quat
+from jaxsim.mjcf.pose import euler_to_quat, quat2mat, z_to_quat
 from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import Attribute, did_you_mean, parse_value
 from jaxsim.mjcf.spec import Element, Spec
@@ -106,7 +106,7 @@ class _UrdfNode:
         if origin is not None:
             xyz, rpy = origin.numbers("xyz", 3), origin.numbers("rpy", 3)
             pos = pos if xyz is None else xyz
-            quat = quat if rpy is None else euler_to_quat(rpy, False, "XYZ")
+            quat = quat if rpy is None else np.array(euler_to_quat(rpy, False, "XYZ"))
         return pos, quat
 
 
@@ -319,7 +319,7 @@ def _joints(kind: str | None, name: str, axis: np.ndarray, body: Element) -> lis
     if kind is None:
         return []
     if kind == "planar":
-        frame = matrix(z_to_quat(axis))
+        frame = np.reshape(quat2mat(z_to_quat(axis)), (3, 3))
         rows = (("_TX", "slide", frame[:, 0]), ("_TY", "slide", frame[:, 1]), ("_RZ", "hinge", axis))
         return [body.add("joint", name=name + end, type=kind, axis=line) for end, kind, line in rows]
     joint = body.add("joint", name=name, type=kind)

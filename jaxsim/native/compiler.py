@@ -146,9 +146,9 @@ def function_of(library: str, name: str) -> Any:
 
 
 @cache
-def load_part(source: str, flags: tuple[str, ...] = SCALAR) -> None:
+def load_part(source: str) -> None:
     """Let libraries that are loaded later call the functions of a source; raises as `target_of`."""
-    _loaded(source, flags, ctypes.RTLD_GLOBAL)
+    _loaded(source, SCALAR, ctypes.RTLD_GLOBAL)
 
 
 def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctypes.CDLL]:

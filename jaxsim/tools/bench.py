@@ -27,7 +27,6 @@ from jaxsim.core.model import Model
 from jaxsim.math.safe import Array
 from jaxsim.native.jaxpr import PLAIN_FORMS
 from jaxsim.tools import peers
-from jaxsim.tools.stage_times import time_stages
 from jaxsim.tools.timing import best_time
 from jaxsim.viewer import rollouts
 
@@ -46,7 +45,6 @@ class BenchSettings:
     noise: float = 0.1
     seed: int = 0
     grad: bool = False
-    stages: bool = False
     against: tuple[str, ...] = ()
     mjx_nworld: tuple[int, ...] = (64, 256)
     peer_timeout: float = 300.0
@@ -72,9 +70,6 @@ def bench(m: Model, settings: BenchSettings, load_s: float = 0.0) -> Figures:
         announce(f"jaxsim: {nworld} worlds")
         start = prepare(m, settings, nworld)
         own["batches"].append(speed(m, start, settings.nstep))
-    if settings.stages:
-        announce("jaxsim: time by stage")
-        own["time_by_stage"] = time_stages(m, start)._asdict()
     if settings.grad:
         announce("jaxsim: gradient")
         own["gradient"] = gradient(m, jax.tree.map(lambda x: x[0], start))
@@ -331,10 +326,6 @@ def table(report: Figures) -> str:
     ]
     largest = sorted(own["stages"].items(), key=lambda item: -item[1])[:6]
     lines.append("operations of the largest stages: " + ", ".join(f"{name} {count:,}" for name, count in largest))
-    if "time_by_stage" in own:
-        shares = sorted(own["time_by_stage"]["shares"].items(), key=lambda item: -item[1])
-        spent = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares if share >= 0.005)
-        lines.append(f"time of a step of the last batch, on one device: {spent}")
     if own["peak_rss_mb"] is not None:
         lines.append(f"peak memory of the process {own['peak_rss_mb']:,.0f} MB")
     if "gradient" in own:

@@ -230,7 +230,6 @@ def make_parser() -> Parser:
     )
     sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the controls (default: 0)")
     sub.add_argument("--grad", action="store_true", help="also measure the reverse-mode gradient of a step")
-    sub.add_argument("--stages", action="store_true", help="also measure the share of each stage in a step's time")
     sub.add_argument(
         "--against", type=peers, default=(), metavar="NAME[,NAME]", help=f"compare with {', '.join(PEERS)}"
     )
@@ -587,7 +586,6 @@ def run_bench(args: argparse.Namespace) -> int:
         noise=args.noise,
         seed=args.seed,
         grad=args.grad,
-        stages=args.stages,
         against=args.against,
         peer_timeout=args.peer_timeout,
         mjx_nworld=args.mjx_nworld,

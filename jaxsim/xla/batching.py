@@ -1,7 +1,6 @@
 """Batching rules: functions of whole batches, bounds shared by a batch, batches in parts."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -145,42 +144,3 @@ def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
         return jax.tree.map(lambda x, y: lax.dynamic_update_slice_in_dim(x, y, start, 0), out, mine)
 
     return lax.fori_loop(0, count, part, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape))
-
-
-def rows_in_turn(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
-    """Return a function of rows (n, ...) that a CPU computes for `limit` rows at a time, world by world.
-
-    For functions with many intermediate results, which stay in the processor's cache for a few rows. The function may
-    close over traced arrays. Derivatives, and other platforms, use all rows at once.
-    """
-    together, constants, _ = without_constants(function, operands)
-    parts, own, _ = without_constants(partial(in_parts, function, limit), operands)
-
-    @custom_vmap
-    def in_turn(*inputs: Any) -> Any:
-        return parts(*inputs)
-
-    @in_turn.def_vmap
-    def _(size: int, batched: list[Any], *inputs: Any) -> tuple[Any, Any]:
-        leaves, tree = jax.tree.flatten(inputs)
-        mapped = jax.tree.leaves(batched)
-
-        def world(mine: list[Array]) -> Any:
-            rest = iter(mine)
-            return in_turn(*tree.unflatten([next(rest) if b else x for x, b in zip(leaves, mapped, strict=True)]))
-
-        out = lax.map(world, [x for x, b in zip(leaves, mapped, strict=True) if b])
-        return out, jax.tree.map(lambda _: True, out)
-
-    @jax.custom_jvp
-    def differentiable(constants: list[Array], own: list[Array], *operands: Array) -> Any:
-        return lax.platform_dependent(
-            constants, own, *operands, cpu=lambda _, c, *x: in_turn(c, *x), default=lambda c, _, *x: together(c, *x)
-        )
-
-    @differentiable.defjvp
-    def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-        (constants, _, *rows), (change, _, *changes) = primals, tangents
-        return differentiable(*primals), jax.jvp(together, (constants, *rows), (change, *changes))[1]
-
-    return differentiable(constants, own, *operands)

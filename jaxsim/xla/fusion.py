@@ -42,11 +42,6 @@ def one_kernel_of_tables(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: one_kernel(function)(*lax.optimization_barrier(args))
 
 
-def one_cpu_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of arrays (any PyTrees): `one_kernel` of it on a CPU, the function itself elsewhere."""
-    return lambda *args: lax.platform_dependent(*args, cpu=one_kernel(function), default=function)
-
-
 def _one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _called(function, inlineable="false", xla_cpu_small_call="true")
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.xla import fusion
-from jaxsim.xla.fusion import fusion_barrier, one_cpu_kernel
+from jaxsim.xla.fusion import fusion_barrier, one_kernel
 
 
 def _no_barrier(tree):
@@ -44,7 +44,7 @@ def test_what_is_behind_a_barrier_is_computed_once():
 def test_kernel_gives_what_the_function_gives():
     x, y = jnp.arange(12.0).reshape(3, 4), jnp.arange(3.0)
     function = lambda x, y: (2 * x + y[:, None], x.sum(axis=1) * y)  # noqa: E731
-    for got, want in zip(jax.jit(one_cpu_kernel(function))(x, y), function(x, y), strict=True):
+    for got, want in zip(jax.jit(one_kernel(function))(x, y), function(x, y), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxsim.compiler.asset.nth_element import nth_element
-from jaxsim.compiler.linalg import EPS
+from jaxsim.mjcf.pose import EPS
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 
 from jaxsim.compiler.asset import mesh as meshes
 from jaxsim.compiler.draft import Draft
-from jaxsim.compiler.element.plugins import sdf_numbers
 from jaxsim.compiler.objects import Mesh
 from jaxsim.core.errors import ModelError
+from jaxsim.core.plugins import numbers
 from jaxsim.core.types import GeomType, TextureRole
 from jaxsim.mjcf import Element, asset_path, read_file
 from jaxsim.mjcf.files import base_name, not_found, portable
@@ -58,8 +58,8 @@ def call_located(el: Element, fn, *args):
 def compile_meshes(draft: Draft) -> None:
     """Compile all meshes, with hulls for those that can collide."""
     hulled, sdf = set(), set()
-    paired = {id(g) for pair in draft.lists["pair"] for g in pair.geoms}
-    for geom in draft.lists["geom"]:
+    paired = {id(g) for pair in draft.lists.pair for g in pair.geoms}
+    for geom in draft.lists.geom:
         if geom.mesh is None or geom.type not in _MESHES:
             continue
         a = geom.attrs
@@ -67,7 +67,7 @@ def compile_meshes(draft: Draft) -> None:
             hulled.add(id(geom.mesh))
         if geom.type == GeomType.SDF:
             sdf.add(id(geom.mesh))
-    for mesh in draft.lists["mesh"]:
+    for mesh in draft.lists.mesh:
         given = replace(_mesh_input(draft, mesh), needhull=id(mesh) in hulled, needsdf=id(mesh) in sdf)
         mesh.arrays = call_located(mesh.el, meshes.compile_mesh, given)
 
@@ -96,13 +96,13 @@ def _mesh_input(draft: Draft, mesh: Mesh) -> meshes.MeshInput:
         inertia=a["inertia"],
         smoothnormal=bool(a["smoothnormal"]),
         maxhullvert=int(a["maxhullvert"]),
-        field=(mesh.plugin.plugin.name, sdf_numbers(mesh.plugin)) if mesh.plugin else None,
+        field=(mesh.plugin.plugin.name, numbers(mesh.plugin.plugin, mesh.plugin.texts())) if mesh.plugin else None,
     )
 
 
 def link_materials(draft: Draft) -> None:
     """Set textures of materials by role, and the materials of geoms, sites, tendons and skins."""
-    for material in draft.lists["material"]:
+    for material in draft.lists.material:
         material.texid = [-1] * len(TextureRole)
         for role, name in (material.attrs.get("layers") or {}).items():
             material.texid[ENUMS["role"][role]] = draft.refer(material, "texture", name, "texture").id

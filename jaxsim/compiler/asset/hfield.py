@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxsim.compiler.asset.png import read_png
-from jaxsim.compiler.linalg import EPS
 from jaxsim.core.errors import ModelError
+from jaxsim.mjcf.pose import EPS
 
 MAX_ELEVATIONS = 2**26
 

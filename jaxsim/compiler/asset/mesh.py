@@ -24,7 +24,7 @@ from jaxsim.compiler.asset.hull import MINVAL, convex_hull
 from jaxsim.compiler.asset.mesh_sdf import sdf_mesh
 from jaxsim.compiler.asset.octree import Octree, build_octree
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf import mesh_file
+from jaxsim.mjcf import mesh_file, pose
 from jaxsim.mjcf.mesh_file import RawMesh
 
 INERTIA_MODES = ("convex", "legacy", "exact", "shell")
@@ -211,8 +211,8 @@ def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
     if mesh.file is None:
         return given, mesh.inertia
     raw = mesh_file.read_mesh(mesh.file, mesh.filename, mesh.content_type, righthand)
-    for what, clash in (("normal", "normal"), ("texcoord", "texcoord"), ("face", "face"), ("vertex", "vertex")):
-        if getattr(raw, what).size and getattr(given, clash).size:
+    for what in ("normal", "texcoord", "face", "vertex"):
+        if getattr(raw, what).size and getattr(given, what).size:
             raise ModelError(f"repeated {what} specification: both in the element and in '{mesh.filename}'")
         if not getattr(raw, what).size:
             setattr(raw, what, getattr(given, what))
@@ -314,8 +314,8 @@ def _vertex_normals(vert: np.ndarray, face: np.ndarray, smooth: bool) -> np.ndar
 def _unit(vec: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Normalise rows and return their lengths; rows that are too short do not change and have length 0."""
     square = dot(vec, vec)
-    norm = np.where(square < linalg.EPS, 0.0, np.sqrt(square))
-    scale = np.where((norm == 0) | (np.abs(norm - 1) <= linalg.EPS), 1.0, norm)
+    norm = np.where(square < pose.EPS, 0.0, np.sqrt(square))
+    scale = np.where((norm == 0) | (np.abs(norm - 1) <= pose.EPS), 1.0, norm)
     return vec / scale[:, None], norm
 
 
@@ -353,7 +353,7 @@ def _transform(vert, normal, mesh: MeshInput, scale: np.ndarray) -> tuple[np.nda
     vert = vert - _vector(mesh.refpos, 3, "refpos")
     refquat = _vector(mesh.refquat, 4, "refquat").tolist()
     if refquat != [1.0, 0.0, 0.0, 0.0]:
-        mat = linalg.quat2mat(linalg.normalize(refquat)[0])
+        mat = pose.quat2mat(pose.unit(refquat))
         vert = _mul(vert, mat, transposed=True)
         normal = _mul(normal, mat, transposed=True).astype(np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -457,7 +457,7 @@ def _check_eigenvalues(eigval: np.ndarray, name: str) -> None:
 
 def _rotate_back(vert: np.ndarray, normal: np.ndarray, quat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Transform vertices and normals to the frame `quat`."""
-    mat = linalg.quat2mat([quat[0], -quat[1], -quat[2], -quat[3]])
+    mat = pose.quat2mat(pose.conjugate(quat))
     return _mul(vert, mat), _mul(normal, mat).astype(np.float32)
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from jaxsim.compiler.asset.bvh import Bvh, cross, dot
 
 _INFLATE = 1.1
-_TOLERANCE = 1e-9
 _CHUNK = 1 << 14
 _CORNER = (np.arange(8)[:, None] >> np.arange(3)) & 1
 

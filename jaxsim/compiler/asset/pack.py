@@ -11,7 +11,7 @@ from jaxsim.compiler.asset.collect import asset_file, call_located, compile_mesh
 from jaxsim.compiler.asset.hfield import HFieldInput, compile_hfield
 from jaxsim.compiler.asset.skin import SkinInput, compile_skin
 from jaxsim.compiler.asset.texture import TextureInput, compile_texture
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.objects import DraftObject, HField, Skin, Texture
 
 _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
@@ -20,11 +20,11 @@ _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
 def compile_assets(draft: Draft) -> None:
     """Compile all assets of the draft."""
     compile_meshes(draft)
-    for field in draft.lists["hfield"]:
+    for field in draft.lists.hfield:
         _hfield(draft, field)
-    for texture in draft.lists["texture"]:
+    for texture in draft.lists.texture:
         _texture(draft, texture)
-    for skin in draft.lists["skin"]:
+    for skin in draft.lists.skin:
         _skin(draft, skin)
 
 
@@ -97,10 +97,6 @@ def _skin(draft: Draft, skin: Skin) -> None:
     skin.arrays = call_located(skin.el, compile_skin, given)
 
 
-def _adr(counts: list[int]) -> np.ndarray:
-    return np.cumsum([0, *counts])[:-1].astype(np.int32)
-
-
 def _join(parts: list[np.ndarray], width: int) -> np.ndarray:
     parts = [np.asarray(p).reshape(-1, width) for p in parts]
     return np.concatenate(parts) if parts else np.zeros((0, width))
@@ -115,7 +111,7 @@ def asset_tables(draft: Draft) -> None:
 
 
 def _mesh_tables(draft: Draft) -> None:
-    v, arrays = draft.values, [m.arrays for m in draft.lists["mesh"]]
+    v, arrays = draft.values, [m.arrays for m in draft.lists.mesh]
     counts = {
         "vert": [len(a.vert) for a in arrays],
         "normal": [len(a.normal) for a in arrays],
@@ -127,7 +123,7 @@ def _mesh_tables(draft: Draft) -> None:
         "polymap": [len(a.polymap) for a in arrays],
         "oct": [len(a.octree.depth) for a in arrays],
     }
-    start = {name: _adr(count) for name, count in counts.items()}
+    start = {name: starts(count) for name, count in counts.items()}
     for name, count in counts.items():
         v["noct" if name == "oct" else f"nmesh{name}"] = int(sum(count))
     for name in ("vert", "normal", "face"):
@@ -151,23 +147,23 @@ def _mesh_tables(draft: Draft) -> None:
 
 
 def _hfield_tables(draft: Draft) -> None:
-    v, arrays = draft.values, [h.arrays for h in draft.lists["hfield"]]
+    v, arrays = draft.values, [h.arrays for h in draft.lists.hfield]
     v["hfield_size"] = _join([a.size for a in arrays], 4)
     v["hfield_nrow"], v["hfield_ncol"] = np.array([a.nrow for a in arrays]), np.array([a.ncol for a in arrays])
-    v["hfield_data"], v["hfield_adr"] = _join([a.data for a in arrays], 1), _adr([len(a.data) for a in arrays])
+    v["hfield_data"], v["hfield_adr"] = _join([a.data for a in arrays], 1), starts([len(a.data) for a in arrays])
     v["nhfielddata"] = len(v["hfield_data"])
 
 
 def _texture_tables(draft: Draft) -> None:
-    v, arrays = draft.values, [t.arrays for t in draft.lists["texture"]]
+    v, arrays = draft.values, [t.arrays for t in draft.lists.texture]
     for name in ("type", "colorspace", "height", "width", "nchannel"):
         v[f"tex_{name}"] = np.array([getattr(a, name) for a in arrays], np.int32)
-    v["tex_adr"], v["ntexdata"] = _adr([len(a.data) for a in arrays]), sum(len(a.data) for a in arrays)
+    v["tex_adr"], v["ntexdata"] = starts([len(a.data) for a in arrays]), sum(len(a.data) for a in arrays)
     v["tex_data"] = np.concatenate([a.data for a in arrays]) if arrays else np.zeros(0, np.uint8)
 
 
 def _skin_tables(draft: Draft) -> None:
-    v, skins = draft.values, draft.lists["skin"]
+    v, skins = draft.values, draft.lists.skin
     arrays = [s.arrays for s in skins]
     v["skin_matid"] = np.array([s.matid for s in skins], np.int32)
     v["skin_group"] = np.array([s.attrs["group"] for s in skins], np.int32)
@@ -180,7 +176,7 @@ def _skin_tables(draft: Draft) -> None:
         "bone": [len(a.bonebody) for a in arrays],
         "bonevert": [len(a.bonevertid) for a in arrays],
     }
-    start = {name: _adr(count) for name, count in counts.items()}
+    start = {name: starts(count) for name, count in counts.items()}
     sizes = {"vert": "nskinvert", "texcoord": "nskintexvert", "face": "nskinface", "bone": "nskinbone"}
     for name, size in {**sizes, "bonevert": "nskinbonevert"}.items():
         v[size] = int(sum(counts[name]))

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxsim.compiler.asset.bvh import cross, dot
 from jaxsim.compiler.asset.hull import MINVAL
-from jaxsim.compiler.linalg import EPS
+from jaxsim.mjcf.pose import EPS
 
 ANGLE_TOLERANCE = 0.01
 _POLE = 1.0 - 1e-7

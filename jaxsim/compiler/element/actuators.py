@@ -24,7 +24,7 @@ _DAMPING_TARGETS = (TrnType.JOINT, TrnType.JOINTINPARENT, TrnType.TENDON)
 
 def compile_actuators(draft: Draft) -> None:
     """Set all fields of actuators that do not depend on positions."""
-    for actuator in draft.lists["actuator"]:
+    for actuator in draft.lists.actuator:
         a = actuator.attrs
         actuator.dyntype = DynType(ENUMS["dyn"][a["dyntype"]])
         actuator.gaintype = GainType(ENUMS["gain"][a["gaintype"]])

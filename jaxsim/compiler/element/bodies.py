@@ -5,20 +5,20 @@ from __future__ import annotations
 from jaxsim.compiler.draft import Draft, Settings
 from jaxsim.compiler.element.elements import compile_camera, compile_joint, compile_light, compile_site
 from jaxsim.compiler.element.geoms import compile_geom
-from jaxsim.compiler.element.pose import IDENTITY, compose, invert, rotate, unit
 from jaxsim.compiler.kinematic_tree import own_orientation
-from jaxsim.compiler.linalg import EPS, full_inertia, quat2mat
+from jaxsim.compiler.linalg import full_inertia
 from jaxsim.compiler.objects import Body, Frame
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.mjcf import Resolved, resolve
+from jaxsim.mjcf.pose import EPS, IDENTITY, compose, invert, quat2mat, rotate, unit
 
 _ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 
 
 def compile_bodies(draft: Draft) -> None:
     """Compile every body, parents first, with its joints, geoms, sites, cameras and lights."""
-    for body in draft.lists["body"]:
+    for body in draft.lists.body:
         compile_body(draft, body)
 
 
@@ -40,11 +40,11 @@ def compile_body(draft: Draft, body: Body) -> None:
     for joint in body.joints:
         compile_joint(draft, joint)
     _check_joints(draft, body)
-    for site in body.objects["site"]:
+    for site in body.objects.site:
         compile_site(draft, site)
-    for camera in body.objects["camera"]:
+    for camera in body.objects.camera:
         compile_camera(draft, camera)
-    for light in body.objects["light"]:
+    for light in body.objects.light:
         compile_light(draft, light)
     if back is not None:
         _align_rest(body, back)
@@ -188,9 +188,9 @@ def _align_geoms(body: Body) -> Frame:
 
 
 def _align_rest(body: Body, back: Frame) -> None:
-    for obj in body.objects["site"] + body.objects["camera"]:
+    for obj in body.objects.site + body.objects.camera:
         obj.pos, obj.quat = compose(*back, obj.pos, obj.quat)
-    for light in body.objects["light"]:
+    for light in body.objects.light:
         light.pos = compose(*back, light.pos, IDENTITY)[0]
         light.dir = rotate(back[1], light.dir)
 
@@ -214,7 +214,7 @@ def _check_joints(draft: Draft, body: Body) -> None:
 
 def check_free_bodies(draft: Draft) -> None:
     """Check that bodies with a free joint are children of the world, once static bodies are fused."""
-    for body in draft.lists["body"]:
+    for body in draft.lists.body:
         if body.parent is None or body.parent.parent is None:
             continue
         if any(joint.type == JointType.FREE for joint in body.joints):
@@ -226,7 +226,7 @@ def check_free_bodies(draft: Draft) -> None:
 
 def check_moving_inertia(draft: Draft) -> None:
     """Check that every moving body has mass and inertia, its own or those of a child fixed to it."""
-    for body in draft.lists["body"][1:]:
+    for body in draft.lists.body[1:]:
         if body.joints and not _has_inertia(body):
             raise body.error(
                 "mass and inertia of a moving body must be positive: give it a geom with mass, or an <inertial>"

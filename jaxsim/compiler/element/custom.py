@@ -6,30 +6,25 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft
-from jaxsim.compiler.linalg import normalize
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.objects import DraftObject
 from jaxsim.core.types import MINVAL, ObjType
 from jaxsim.engine.structure.tables import quat_address
 from jaxsim.mjcf import Element
+from jaxsim.mjcf.pose import normalize
 
 MAX_NUMERIC = 500
 
 
 def compile_custom(draft: Draft) -> None:
     """Set data and sizes of numerics, and members of tuples."""
-    for numeric in draft.lists["numeric"]:
+    for numeric in draft.lists.numeric:
         data = numeric.attrs["data"]
         numeric.data = [] if data is None else [float(x) for x in data]
         numeric.size = int(numeric.attrs["size"]) if "size" in numeric.el.attrs else len(numeric.data)
         if not 1 <= numeric.size <= MAX_NUMERIC:
             raise numeric.error(f"the size of a numeric must be between 1 and {MAX_NUMERIC}")
-        if len(numeric.data) > numeric.size:
-            raise numeric.error(f"'data' has {len(numeric.data)} numbers; 'size' is {numeric.size}")
-    for text in draft.lists["text"]:
-        if not text.attrs["data"]:
-            raise text.error("'data' is empty")
-    for group in draft.lists["tuple"]:
+    for group in draft.lists.tuple:
         group.members = [_member(draft, el) for el in group.el.children]
         if not group.members:
             raise group.error("the tuple is empty")
@@ -49,13 +44,13 @@ def custom_tables(draft: Draft) -> None:
     numerics, texts, tuples = (draft.lists[kind] for kind in ("numeric", "text", "tuple"))
     padded = [n.data + [0.0] * (n.size - len(n.data)) for n in numerics]
     v["numeric_data"] = np.array([x for data in padded for x in data], np.float64)
-    v["numeric_adr"] = _starts([n.size for n in numerics])
+    v["numeric_adr"] = starts([n.size for n in numerics])
     data = [t.attrs["data"].encode() + b"\0" for t in texts]
     v["text_data"] = b"".join(data)
-    v["text_size"], v["text_adr"] = np.array([len(x) for x in data], np.int32), _starts([len(x) for x in data])
+    v["text_size"], v["text_adr"] = np.array([len(x) for x in data], np.int32), starts([len(x) for x in data])
     members = [m for t in tuples for m in t.members]
     v["tuple_size"] = np.array([len(t.members) for t in tuples], np.int32)
-    v["tuple_adr"] = _starts([len(t.members) for t in tuples])
+    v["tuple_adr"] = starts([len(t.members) for t in tuples])
     v["tuple_objtype"], v["tuple_objid"] = (
         np.array(x, np.int32) for x in ([m[0] for m in members], [m[1].id for m in members])
     )
@@ -63,23 +58,19 @@ def custom_tables(draft: Draft) -> None:
     v["nnumericdata"], v["ntextdata"], v["ntupledata"] = len(v["numeric_data"]), len(v["text_data"]), len(members)
 
 
-def _starts(counts: list[int]) -> np.ndarray:
-    return np.cumsum([0, *counts])[:-1].astype(np.int32)
-
-
 def key_tables(draft: Draft) -> None:
     """Fill key_* fields; missing arrays of a keyframe are those of the initial state."""
-    v, keys = draft.values, draft.lists["key"]
-    mocap = [b for b in draft.lists["body"] if b.mocap]
+    v, keys = draft.values, draft.lists.key
+    mocap = [b for b in draft.lists.body if b.mocap]
     rest = {
         "qpos": v["qpos0"].tolist(),
         "qvel": [0.0] * v["nv"],
         "act": [0.0] * v["na"],
-        "ctrl": [0.0] * len(draft.lists["actuator"]),
+        "ctrl": [0.0] * len(draft.lists.actuator),
         "mpos": [x for b in mocap for x in b.pos],
         "mquat": [x for b in mocap for x in b.quat],
     }
-    first = quat_address(np.array([j.type for j in draft.lists["joint"]], int), v["jnt_qposadr"])
+    first = quat_address(np.array([j.type for j in draft.lists.joint], int), v["jnt_qposadr"])
     quats = first[first >= 0].tolist()
     for name, default in rest.items():
         rows = [_row(key, name, default) for key in keys]

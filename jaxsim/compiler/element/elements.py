@@ -7,38 +7,23 @@ import math
 import numpy as np
 
 from jaxsim.compiler.draft import Draft, Settings
-from jaxsim.compiler.element.pose import rotate, unit
 from jaxsim.compiler.element.volumes import SIZES
 from jaxsim.compiler.kinematic_tree import fromto_pose, in_frame, own_orientation, point_in_frame
-from jaxsim.compiler.linalg import EPS, normalize
 from jaxsim.compiler.objects import Camera, DraftObject, Joint, Light, Site
 from jaxsim.core.types import GeomType, JointType
+from jaxsim.mjcf.pose import EPS, normalize, rotate, unit
+from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import ENUMS
 
 _FROMTO_TYPES = (GeomType.CAPSULE, GeomType.CYLINDER, GeomType.ELLIPSOID, GeomType.BOX)
 _NOT_IN_SITES = (GeomType.MESH, GeomType.HFIELD, GeomType.PLANE)
 _RADIANS_PER_DEGREE = math.pi / 180.0
 
-_FREEJOINT = {
+_JOINT = SCHEMA.children["worldbody"].children["body"].children["joint"].attributes
+_FREEJOINT = {name: attribute.default for name, attribute in _JOINT.items()} | {
     "type": "free",
     "limited": "false",
     "actuatorfrclimited": "false",
-    "range": np.zeros(2),
-    "actuatorfrcrange": np.zeros(2),
-    "springdamper": np.zeros(2),
-    "stiffness": np.zeros(3),
-    "damping": np.zeros(3),
-    "margin": 0.0,
-    "ref": 0.0,
-    "springref": 0.0,
-    "armature": 0.0,
-    "frictionloss": 0.0,
-    "actuatorgravcomp": False,
-    "solreflimit": np.array([0.02, 1.0]),
-    "solimplimit": np.array([0.9, 0.95, 0.001, 0.5, 2.0]),
-    "solreffriction": np.array([0.02, 1.0]),
-    "solimpfriction": np.array([0.9, 0.95, 0.001, 0.5, 2.0]),
-    "user": None,
 }
 
 

@@ -12,7 +12,7 @@ _FLEX_TYPES = {"flex": EqType.FLEX, "flexvert": EqType.FLEXVERT, "flexstrain": E
 
 def link_pairs(draft: Draft) -> None:
     """Find the geoms of each contact pair, in the order of their bodies, and mark them as not visual."""
-    for pair in draft.lists["pair"]:
+    for pair in draft.lists.pair:
         geoms = []
         for name in ("geom1", "geom2"):
             if not pair.attrs[name]:
@@ -29,27 +29,27 @@ def link_pairs(draft: Draft) -> None:
 def compile_pairs(draft: Draft) -> None:
     """Set parameters of contact pairs, and sort the pairs by signature."""
     link_pairs(draft)
-    for pair in draft.lists["pair"]:
+    for pair in draft.lists.pair:
         a = pair.attrs
         if a["condim"] not in (1, 3, 4, 6):
             raise pair.error(f"'condim' must be 1, 3, 4 or 6, not {a['condim']}")
         for name in ("friction", "solref", "solimp", "solreffriction"):
             setattr(pair, name, pair.floats(name))
         pair.geom1, pair.geom2 = pair.geoms
-    draft.lists["pair"].sort(key=lambda pair: pair.signature)
+    draft.lists.pair.sort(key=lambda pair: pair.signature)
 
 
 def compile_excludes(draft: Draft) -> None:
     """Set signatures of the pairs of bodies that do not collide, and sort by them."""
-    for exclude in draft.lists["exclude"]:
+    for exclude in draft.lists.exclude:
         ids = sorted(draft.refer(exclude, "body", exclude.attrs[name], name).id for name in ("body1", "body2"))
         exclude.signature = (ids[0] << 16) + ids[1]
-    draft.lists["exclude"].sort(key=lambda exclude: exclude.signature)
+    draft.lists.exclude.sort(key=lambda exclude: exclude.signature)
 
 
 def compile_equalities(draft: Draft) -> None:
     """Set objects and data of equality constraints."""
-    for eq in draft.lists["equality"]:
+    for eq in draft.lists.equality:
         tag = eq.el.tag
         if tag in _FLEX_TYPES:
             _flex(draft, eq, tag)
@@ -80,20 +80,11 @@ def _flex(draft: Draft, eq: Equality, tag: str) -> None:
 def _rigid(eq: Equality, tag: str) -> tuple[str, tuple[str, str | None], tuple[str, str]]:
     """Return kind, names and attributes of the objects of a connect or weld: two bodies at an anchor, or two sites."""
     own = eq.el.attrs
-    by_site = "site1" in own or "site2" in own
-    by_body = any(name in own for name in ("body1", "body2", "anchor", "relpose"))
-    if by_site and by_body:
-        raise eq.error("bodies and sites cannot be mixed")
-    sites = "site1" in own and "site2" in own
-    bodies = "body1" in own and (tag == "weld" or "anchor" in own)
-    if sites == bodies:
-        need = "body1 and anchor" if tag == "connect" else "body1"
-        raise eq.error(f"give {need}, or site1 and site2")
     if tag == "weld":
         eq.data[10] = float(eq.attrs["torquescale"])
         if "relpose" in own:
             eq.data[3:10] = eq.floats("relpose")
-    if bodies:
+    if "body1" in own:
         eq.data[:3] = eq.floats("anchor") if "anchor" in own else [0.0] * 3
         return "body", (own["body1"], own.get("body2")), ("body1", "body2")
     return "site", (own["site1"], own["site2"]), ("site1", "site2")

@@ -8,11 +8,10 @@ from jaxsim.compiler.asset.mesh import MeshArrays, fit_geom
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element import volumes
 from jaxsim.compiler.element.elements import check_size, pose_from_fromto
-from jaxsim.compiler.element.pose import compose, rotate, unit
 from jaxsim.compiler.kinematic_tree import in_frame, own_orientation
-from jaxsim.compiler.linalg import EPS
 from jaxsim.compiler.objects import Geom
 from jaxsim.core.types import GeomType
+from jaxsim.mjcf.pose import EPS, compose, rotate, unit
 from jaxsim.mjcf.schema.values import ENUMS
 
 _MESHES = (GeomType.MESH, GeomType.SDF)
@@ -20,7 +19,7 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 def link_geoms(draft: Draft) -> None:
     """Find the mesh and height field that each geom names, and the geoms that cannot collide."""
-    for geom in draft.lists["geom"]:
+    for geom in draft.lists.geom:
         a = geom.attrs
         geom.type = GeomType(ENUMS["geom"][a["type"]])
         geom.mesh = draft.refer(geom, "mesh", a["mesh"], "mesh") if a["mesh"] else None

@@ -27,7 +27,7 @@ def write_inertials(spec: Spec) -> Spec:
     draft = Draft(spec)
     for step in PASSES[: PASSES.index(compile_bodies) + 1]:
         step(draft)
-    for body in draft.lists["body"][1:]:
+    for body in draft.lists.body[1:]:
         if not body.geoms and not body.mass and not any(body.inertia):
             continue
         for inertial in body.inertials:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts
 from jaxsim.compiler.objects import Body, DraftObject, Instance
 from jaxsim.core.plugins import PLUGINS, Plugin, leading_number, numeric
 from jaxsim.core.types import DynType, ObjType
@@ -41,8 +41,8 @@ def list_plugins(draft: Draft) -> None:
 
 
 def _add(draft: Draft, instance: Instance) -> None:
-    instance.id = len(draft.lists["plugin"])
-    draft.lists["plugin"].append(instance)
+    instance.id = len(draft.lists.plugin)
+    draft.lists.plugin.append(instance)
 
 
 def _implicit(section: Element) -> Iterator[Element]:
@@ -58,14 +58,14 @@ def _implicit(section: Element) -> Iterator[Element]:
 
 def link_plugins(draft: Draft) -> None:
     """Set the instance of each body, geom, mesh, actuator and sensor."""
-    by_element = {id(p.el): p for p in draft.lists["plugin"] if p.declared is None}
+    by_element = {id(p.el): p for p in draft.lists.plugin if p.declared is None}
     for kind in _DRIVES:
         for obj in draft.lists[kind]:
             el = _element(obj)
             obj.plugin = _resolve(draft, obj, el, by_element) if el is not None else None
             if obj.plugin is not None:
                 obj.plugin.users.append(obj)
-    for instance in draft.lists["plugin"]:
+    for instance in draft.lists.plugin:
         if instance.declared is None:
             raise instance.error("a body can have only one plugin")
 
@@ -101,15 +101,14 @@ def _resolve(draft: Draft, obj: DraftObject, el: Element, by_element: dict[int, 
 
 def check_plugins(draft: Draft) -> None:
     """Check that the plugin has every configured key and accepts its value."""
-    for instance in draft.lists["plugin"]:
+    for instance in draft.lists.plugin:
         plugin = instance.plugin
         for key in instance.config:
             if key not in plugin.attributes:
                 near = did_you_mean(key, plugin.attributes)
                 known = ", ".join(plugin.attributes)
                 raise instance.error(f"unrecognized key '{key}' for plugin {plugin.name}{near}; it takes {known}")
-        values = {name: instance.config.get(name, "") for name in plugin.attributes}
-        fault = _CHECKS[plugin.name](values, instance)
+        fault = _CHECKS[plugin.name](instance.texts(), instance)
         if fault:
             raise instance.error(f"{plugin.name}: {fault}")
 
@@ -192,26 +191,19 @@ _CHECKS = {
 
 def sensor_dim(instance: Instance) -> int:
     """Return the dimension of a plugin's sensor."""
-    values = {name: instance.config.get(name, "") for name in instance.plugin.attributes}
+    values = instance.texts()
     size = [int(x) for x in _list(values["size"])]
     return _channels(values) * size[0] * size[1] if len(size) == 2 else 0
 
 
-def sdf_numbers(instance: Instance) -> tuple[float, ...]:
-    """Return the attributes of a signed distance field, with defaults."""
-    texts = [instance.config.get(name, "") for name in instance.plugin.attributes]
-    found = [leading_number(text) for text in texts]
-    return tuple(d if x is None else x for x, d in zip(found, instance.plugin.defaults, strict=True))
-
-
 def plugin_tables(draft: Draft) -> None:
     """Fill plugin, plugin_attr, the (empty) states, and the plugin instance of every object."""
-    v, instances = draft.values, draft.lists["plugin"]
-    chunks = [b"".join(p.config.get(k, "").encode() + b"\0" for k in p.plugin.attributes) for p in instances]
+    v, instances = draft.values, draft.lists.plugin
+    chunks = [b"".join(text.encode() + b"\0" for text in p.texts().values()) for p in instances]
     v["plugin"] = np.array([p.plugin.slot for p in instances], np.int32)
     v["plugin_attr"] = np.frombuffer(b"".join(chunks), np.uint8)
     v["npluginattr"] = len(v["plugin_attr"])
-    v["plugin_attradr"] = np.cumsum([0, *map(len, chunks)])[:-1].astype(np.int32)
+    v["plugin_attradr"] = starts(map(len, chunks))
     v["plugin_stateadr"] = v["plugin_statenum"] = np.zeros(len(instances), np.int32)
     v["npluginstate"] = 0
     for kind in ("body", "geom", "actuator", "sensor"):

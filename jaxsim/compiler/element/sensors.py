@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -11,6 +11,8 @@ from jaxsim.compiler.element.actuators import check_history
 from jaxsim.compiler.element.plugins import sensor_dim
 from jaxsim.compiler.objects import Sensor
 from jaxsim.core.types import ConDataField, DataType, GeomType, JointType, ObjType, RayDataField, SensorType, Stage
+from jaxsim.engine.sensor.contact import CONTACT_FIELDS
+from jaxsim.engine.sensor.rangefinder import RAY_FIELDS
 from jaxsim.mjcf.schema.values import ENUMS
 
 # tag: (type, kind of object, stage, dimension, type of data); for kind "any" the attribute objtype gives the kind
@@ -68,15 +70,13 @@ _SENSOR_KINDS = {
 _FRAMES = ("body", "xbody", "geom", "site", "camera")
 _CONTACT_FIRST = {"site": "site", "body1": "body", "subtree1": "xbody", "geom1": "geom"}
 _CONTACT_SECOND = {"body2": "body", "subtree2": "xbody", "geom2": "geom"}
-_CONTACT_SIZE = {"FOUND": 1, "FORCE": 3, "TORQUE": 3, "DIST": 1, "POS": 3, "NORMAL": 3, "TANGENT": 3}
-_RAY_SIZE = {"DIST": 1, "DIR": 3, "ORIGIN": 3, "POINT": 3, "NORMAL": 3, "DEPTH": 1}
 
 Target = tuple[str, str, str] | None  # kind, name, attribute that holds the name
 
 
 def compile_sensors(draft: Draft) -> None:
     """Set objects, reference objects, dimensions and stages of sensors."""
-    for sensor in draft.lists["sensor"]:
+    for sensor in draft.lists.sensor:
         tag = sensor.el.tag
         name, kind, stage, sensor.dim, data = _SENSOR_KINDS[tag]
         sensor.type, sensor.stage, sensor.datatype = SensorType[name], Stage[stage], DataType[data]
@@ -128,7 +128,7 @@ def _targets(sensor: Sensor, tag: str, kind: str | None) -> tuple[Target, Target
     if kind == "ray":
         return _one_of(sensor, {"site": "site", "camera": "camera"}), None
     if kind == "contact":
-        return _one_of(sensor, _CONTACT_FIRST, optional=True), _one_of(sensor, _CONTACT_SECOND, optional=True)
+        return _one_of(sensor, _CONTACT_FIRST), _one_of(sensor, _CONTACT_SECOND)
     if kind == "mesh":
         return ("mesh", a["mesh"], "mesh"), ("geom", a["geom"], "geom")
     second = ("camera", a["camera"], "camera") if tag == "camprojection" else None
@@ -138,12 +138,8 @@ def _targets(sensor: Sensor, tag: str, kind: str | None) -> tuple[Target, Target
 def _framed(sensor: Sensor, tag: str) -> tuple[Target, Target]:
     a = sensor.attrs
     first = (a["objtype"], a["objname"], "objname") if a["objtype"] else None
-    if (a["objtype"] is None) != (a["objname"] is None):
-        raise sensor.error("'objtype' and 'objname' must be given together")
     if tag == "insidesite":
         return first, ("site", a["site"], "site")
-    if (a.get("reftype") is None) != (a.get("refname") is None):
-        raise sensor.error("'reftype' and 'refname' must be given together")
     second = (a["reftype"], a["refname"], "refname") if a.get("reftype") else None
     for target, what in ((first, "objtype"), (second, "reftype")):
         if target and (tag not in ("user", "plugin") or what == "reftype") and target[0] not in _FRAMES:
@@ -151,10 +147,8 @@ def _framed(sensor: Sensor, tag: str) -> tuple[Target, Target]:
     return first, second
 
 
-def _one_of(sensor: Sensor, choices: dict[str, str], optional: bool = False) -> Target:
+def _one_of(sensor: Sensor, choices: dict[str, str]) -> Target:
     found = [name for name in choices if sensor.attrs[name] is not None]
-    if len(found) > 1 or (not found and not optional):
-        raise sensor.error(f"give {'at most' if optional else 'exactly'} one of {', '.join(choices)}")
     return (choices[found[0]], sensor.attrs[found[0]], found[0]) if found else None
 
 
@@ -168,18 +162,15 @@ def _find(draft: Draft, sensor: Sensor, target: Target) -> tuple[Any, ObjType]:
     return found, ObjType[kind.upper()]
 
 
-def _bits(sensor: Sensor, words: str, fields: type[IntEnum]) -> int:
-    """Return the bit field of the words in `data`, which must be in MJCF's order."""
+def _bits(sensor: Sensor, fields: type[IntEnum]) -> int:
+    """Return the bit field of the words in `data`."""
     value = sensor.attrs["data"]
-    names = value.split() if isinstance(value, str) else list(value)
-    order = [fields[name.upper()] for name in names]
-    if any(b <= a for a, b in itertools.pairwise(order)):
-        raise sensor.error(f"'data' must be in the order {', '.join(ENUMS[words])}")
-    return sum(1 << item for item in order)
+    names = value.split() if isinstance(value, str) else value
+    return sum(1 << fields[name.upper()] for name in names)
 
 
-def _size(bits: int, fields: type[IntEnum], sizes: dict[str, int]) -> int:
-    return sum(sizes[item.name] for item in fields if bits & (1 << item))
+def _size(bits: int, sizes: Mapping[Any, int]) -> int:
+    return sum(size for item, size in sizes.items() if bits & (1 << item))
 
 
 def _joint_of(*types: JointType):
@@ -201,19 +192,17 @@ def _projection(sensor: Sensor) -> None:
 
 
 def _rangefinder(sensor: Sensor) -> None:
-    sensor.intprm[0] = _bits(sensor, "raydata", RayDataField)
+    sensor.intprm[0] = _bits(sensor, RayDataField)
     rays = 1
     if sensor.objtype == ObjType.CAMERA:
         rays = int(sensor.obj.attrs["resolution"][0]) * int(sensor.obj.attrs["resolution"][1])
-    sensor.dim = rays * _size(sensor.intprm[0], RayDataField, _RAY_SIZE)
+    sensor.dim = rays * _size(sensor.intprm[0], RAY_FIELDS)
 
 
 def _contact(sensor: Sensor) -> None:
-    if sensor.attrs["num"] <= 0:
-        raise sensor.error("'num' must be positive")
-    bits = _bits(sensor, "condata", ConDataField)
+    bits = _bits(sensor, ConDataField)
     sensor.intprm = [bits, ENUMS["reduce"][sensor.attrs["reduce"]], sensor.attrs["num"]]
-    sensor.dim = sensor.attrs["num"] * _size(bits, ConDataField, _CONTACT_SIZE)
+    sensor.dim = sensor.attrs["num"] * _size(bits, CONTACT_FIELDS)
 
 
 def _distance(sensor: Sensor) -> None:

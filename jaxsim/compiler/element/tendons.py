@@ -11,7 +11,7 @@ from jaxsim.mjcf import Element
 
 def compile_tendons(draft: Draft) -> None:
     """Set paths, limits and parameters of tendons."""
-    for tendon in draft.lists["tendon"]:
+    for tendon in draft.lists.tendon:
         tendon.path = [_wrap(draft, tendon, el) for el in tendon.el.children]
         if not tendon.path:
             raise tendon.error("the path is empty")

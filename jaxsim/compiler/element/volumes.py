@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.linalg import EPS
 from jaxsim.core.types import MAXVAL
 from jaxsim.core.types import GeomType as G
+from jaxsim.mjcf.pose import EPS
 
 Vec = list[float]
 _PI = math.pi

@@ -14,11 +14,11 @@ from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.flex import elasticity, interpolation
 from jaxsim.compiler.flex.flex import Flex
 from jaxsim.compiler.flex.topology import topology
-from jaxsim.compiler.linalg import mul_quat
 from jaxsim.compiler.objects import FlexObject
 from jaxsim.core.types import MINVAL
 from jaxsim.mjcf import resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells
+from jaxsim.mjcf.pose import mul_quat
 
 _ORDERS = {"trilinear": 1, "quadratic": 2}
 _BENDING, _STRETCHING = ("bend", "both"), ("stretch", "both")
@@ -26,11 +26,11 @@ _BENDING, _STRETCHING = ("bend", "both"), ("stretch", "both")
 
 def compile_flexes(draft: Draft) -> None:
     """Compile all flexes, and set the resolved attributes of their children `contact`, `edge` and `elasticity`."""
-    if not draft.lists["flex"]:
+    if not draft.lists.flex:
         return
     poses = _rest_poses(draft)
-    strained = {eq.attrs["flex"] for eq in draft.lists["equality"] if eq.el.tag == "flexstrain"}
-    for obj in draft.lists["flex"]:
+    strained = {eq.attrs["flex"] for eq in draft.lists.equality if eq.el.tag == "flexstrain"}
+    for obj in draft.lists.flex:
         if obj.attrs["material"] and draft.settings.discardvisual:
             raise obj.error("'material' cannot be used: the compiler element has discardvisual='true'")
         for part in ("contact", "edge", "elasticity"):
@@ -45,7 +45,7 @@ def compile_flexes(draft: Draft) -> None:
 def _rest_poses(draft: Draft) -> tuple[np.ndarray, np.ndarray]:
     """Compute poses of all bodies in the world with every joint at rest."""
     pos, quat = [np.zeros(3)], [[1.0, 0.0, 0.0, 0.0]]
-    for body in draft.lists["body"][1:]:
+    for body in draft.lists.body[1:]:
         assert body.parent is not None
         at = np.array(quat[body.parent.id])
         pos.append(rotate(np.array(body.pos), at) + pos[body.parent.id])

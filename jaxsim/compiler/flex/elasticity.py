@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxsim.compiler.asset.bvh import cross, dot
-from jaxsim.compiler.linalg import EPS
+from jaxsim.mjcf.pose import EPS
 
 STRAIN_ENTRIES = 21
 """Numbers kept for each element: the upper triangle of a 6 x 6 matrix; triangles use the first six."""

@@ -20,7 +20,7 @@ _LOCAL_EDGES = {1: 1, 2: 3, 3: 6}
 
 def flex_tables(draft: Draft) -> None:
     """Fill all flex fields that do not depend on joint positions; set_const adds lengths and weights of edges."""
-    objects = draft.lists["flex"]
+    objects = draft.lists.flex
     if not objects:
         return
     flexes = [obj.flex for obj in objects]
@@ -45,7 +45,7 @@ def _attributes(draft: Draft, objects: list[FlexObject]) -> None:
     for name, part in (("damping", "elasticity"), ("edgestiffness", "edge"), ("edgedamping", "edge")):
         v[f"flex_{name}"] = np.array([getattr(obj, part)[name.removeprefix("edge")] for obj in objects])
     tied = {}
-    for eq in draft.lists["equality"]:
+    for eq in draft.lists.equality:
         if eq.el.tag in _EQUALITIES:
             tied.setdefault(eq.obj1, _EQUALITIES[eq.el.tag])
     v["flex_edgeequality"] = np.array([tied.get(obj.id, 0) for obj in objects], np.int32)
@@ -145,7 +145,7 @@ class _DofChains:
     """Lookup of the dofs that move a body, in increasing order; for a simple body only its own dofs."""
 
     def __init__(self, draft: Draft):
-        self.values, self.bodies = draft.values, draft.lists["body"]
+        self.values, self.bodies = draft.values, draft.lists.body
         self.known: dict[int, list[int]] = {}
 
     def simple(self, body: int) -> bool:
@@ -248,7 +248,7 @@ def _check_plane(draft: Draft, flex: Flex) -> None:
     """Check that a surface with vertex constraints is horizontal at rest."""
     height = 2 * flex.size[2] * flex.vert0[flex.topology.edge, 2]
     if np.any(np.abs(height[:, 1] - height[:, 0]) > MINVAL):
-        obj = next(obj for obj in draft.lists["flex"] if obj.flex is flex)
+        obj = next(obj for obj in draft.lists.flex if obj.flex is flex)
         raise obj.error("constraints on vertices need a surface that is flat and horizontal at rest")
 
 

@@ -12,8 +12,8 @@ import itertools
 import numpy as np
 
 from jaxsim.compiler.asset.bvh import cross, dot
-from jaxsim.compiler.linalg import EPS
 from jaxsim.core.errors import ModelError
+from jaxsim.mjcf.pose import EPS
 
 STRAIN_YOUNG, STRAIN_POISSON = 10.0, 0.3
 """Material of flexes with strain constraints: only the shapes of its modes matter."""

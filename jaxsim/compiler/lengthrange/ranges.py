@@ -76,7 +76,7 @@ def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
     options = draft.lengthrange
     dt = options["timestep"] if options["timestep"] > 0 else float(m.opt.timestep)
     if not options["inttotal"] < MAX_STEPS * dt:
-        raise draft.lists["actuator"][ids[0]].error(
+        raise draft.lists.actuator[ids[0]].error(
             f"finding its length range would take more than {MAX_STEPS} steps; give 'lengthrange'"
         )
     times = [0.0]
@@ -90,7 +90,7 @@ def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
     low, high = lengths[..., late].min(-1), lengths[..., late].max(-1)
     ranges = np.stack([low[:, 0], high[:, 1]], axis=1)
     for k, i in enumerate(ids):
-        actuator, width = draft.lists["actuator"][i], ranges[k, 1] - ranges[k, 0]
+        actuator, width = draft.lists.actuator[i], ranges[k, 1] - ranges[k, 0]
         if diverged[k].any():
             raise actuator.error("the simulation that finds the length range is unstable; give 'lengthrange'")
         if not width > 0:

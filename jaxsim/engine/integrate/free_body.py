@@ -19,7 +19,6 @@ from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import add_at, assemble, inner, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, rotvec_to_quat
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.xla.fusion import one_cpu_kernel
 
 ITERATIONS = 12
 STEPS = 0.5 ** np.arange(6)  # lengths that the line search tries, the longest first
@@ -160,16 +159,10 @@ def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array, needed: Arra
         better = going & worth.any(0)
         return k + 1, jnp.where(better[:, None], best, x), better
 
-    def solve(together: Array) -> Array:
-        inertia, w, torque, h, needed = jnp.split(together, (3, 6, 9, 10), axis=1)
-        start = jnp.int32(0), w, needed[:, 0] > 0
-        on = lambda s: (s[0] < ITERATIONS) & s[2].any()  # noqa: E731
-        return lax.while_loop(on, lambda s: iterate(s, (inertia, w, torque, h[0, 0])), start)[1]
-
-    # inertia and time step may be constants of the program, which crash the process as separate operands
-    parts = jnp.broadcast_to(inertia, w.shape), w, torque, jnp.broadcast_to(h, (len(w), 1)), needed[:, None]
-    together = jnp.concatenate([x.astype(w.dtype) for x in parts], axis=1)
-    x = one_cpu_kernel(solve)(lax.stop_gradient(together))
+    fixed = lax.stop_gradient((inertia, w, torque, h))
+    start = jnp.int32(0), fixed[1], needed
+    on = lambda s: (s[0] < ITERATIONS) & s[2].any()  # noqa: E731
+    x = lax.while_loop(on, lambda s: iterate(s, fixed), start)[1]
     return x + newton(x, (inertia, w, torque, h), residual(x, inertia, w, torque, h))
 
 

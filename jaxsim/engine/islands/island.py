@@ -14,7 +14,7 @@ from jaxsim.core.structure import per_structure
 from jaxsim.core.types import EqType, ObjType
 from jaxsim.engine.kinematics.contact_jacobian import contact_bodies
 from jaxsim.engine.kinematics.contact_sides import contact_sides
-from jaxsim.math.arrays import dot, take
+from jaxsim.math.arrays import dot
 from jaxsim.math.safe import Array
 
 
@@ -116,14 +116,3 @@ def slot_labels(m: Model, d: Data) -> Array:
     """Return the smallest tree of the island of each constraint slot (nslot,), `ntree` for empty slots."""
     label, _ = tree_labels(m, d)
     return jnp.concatenate([label, jnp.full(1, m.ntree, label.dtype)])[slot_trees(m, d)]
-
-
-def island_ids(m: Model, d: Data) -> tuple[Array, Array]:
-    """Return `tree_island` (ntree,) and the number of islands.
-
-    Islands are numbered by their smallest tree; -1 marks trees without rows.
-    """
-    label, hit = tree_labels(m, d)
-    first = hit & (label == np.arange(m.ntree))
-    number = jnp.cumsum(first, dtype=jnp.int32) - 1
-    return jnp.where(hit, take(number, np.arange(m.ntree))[label], -1), jnp.sum(first, dtype=jnp.int32)

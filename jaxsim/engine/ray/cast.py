@@ -21,7 +21,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
 from jaxsim.engine.ray import hfield as ray_hfield
 from jaxsim.engine.ray import mesh as ray_mesh
-from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, ray_points
+from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, points_or_origins
 from jaxsim.engine.structure.geom_bounds import with_current_bounds
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
@@ -198,7 +198,7 @@ def search(
             size = c.split(take(m.geom_size, ids))
             dist = DISTANCES[geom_type](size, p, v)
             if front_only and geom_type != GeomType.PLANE:
-                outward = NORMALS[geom_type](size, ray_points(p, v, jnp.where(jnp.isfinite(dist), dist, 0)))
+                outward = NORMALS[geom_type](size, points_or_origins(p, v, dist))
                 can_meet = can_meet & (sum(x * y for x, y in zip(outward, v, strict=True)) < 0)
             dist = jnp.where(can_meet, dist, jnp.inf)
             geom, part = jnp.broadcast_to(ids, dist.shape), jnp.zeros(dist.shape, jnp.int32)
@@ -247,7 +247,7 @@ def measure(
     for geom_type in np.unique(m.geom_type[geoms]):
         if geom_type in DISTANCES:
             t = DISTANCES[geom_type](size, p, v)
-            surface_normal = c.join(NORMALS[geom_type](size, ray_points(p, v, jnp.where(jnp.isfinite(t), t, 0))))
+            surface_normal = c.join(NORMALS[geom_type](size, points_or_origins(p, v, t)))
             applies = types == geom_type
             dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
         elif geom_type == GeomType.MESH:

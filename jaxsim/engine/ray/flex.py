@@ -10,7 +10,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
 from jaxsim.engine.ray.mesh import ray_triangle
-from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, ray_points
+from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, points_or_origins
 from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
@@ -102,7 +102,7 @@ def _edges(m: Any, d: Data, flex: int, pnt: Array, vec: Array) -> tuple[Array, A
     p = c.split(matvec_t(mat, pnt - 0.5 * (first + second)))
     v = c.split(matvec_t(mat, jnp.broadcast_to(vec, first.shape)))
     dist = DISTANCES[GeomType.CAPSULE](size, p, v)
-    normal = NORMALS[GeomType.CAPSULE](size, ray_points(p, v, jnp.where(jnp.isfinite(dist), dist, 0)))
+    normal = NORMALS[GeomType.CAPSULE](size, points_or_origins(p, v, dist))
     return dist, matvec(mat, c.join(normal)), ends[:, [0, 1, 1]]
 
 
@@ -113,5 +113,5 @@ def _vertices(m: Any, d: Data, flex: int, pnt: Array, vec: Array) -> tuple[Array
     v = c.split(jnp.broadcast_to(vec, (len(ids), 3)))
     size = (m.flex_radius[flex], m.flex_radius[flex], m.flex_radius[flex])
     dist = DISTANCES[GeomType.SPHERE](size, p, v)
-    normal = NORMALS[GeomType.SPHERE](size, ray_points(p, v, jnp.where(jnp.isfinite(dist), dist, 0)))
+    normal = NORMALS[GeomType.SPHERE](size, points_or_origins(p, v, dist))
     return dist, c.join(normal), np.repeat(ids[:, None], 3, axis=1)

@@ -49,21 +49,16 @@ def ray_triangle(v0: Vector, v1: Vector, v2: Vector, p: Vector, v: Vector, front
     """
     a, b, start = c.sub(v1, v0), c.sub(v2, v0), c.sub(p, v0)
     normal = c.cross(a, b)
-    approach = _dot(normal, v)
+    approach = c.dot(normal, v)
     moment = c.cross(start, v)
     # barycentric coordinates times the scale; all have the sign of `approach` inside the triangle
-    first, second = -_dot(moment, b), _dot(moment, a)
+    first, second = -c.dot(moment, b), c.dot(moment, a)
     sign = jnp.sign(approach)
     first, second, scale = first * sign, second * sign, jnp.abs(approach)
     ok = (scale >= MINVAL) & (first >= 0) & (second >= 0) & (first + second <= scale)
     ok &= (approach < 0) | (not front_only)
-    t = -_dot(start, normal) / jnp.where(ok, approach, 1)
+    t = -c.dot(start, normal) / jnp.where(ok, approach, 1)
     return jnp.where(ok & (t >= 0), t, jnp.inf)
-
-
-def _dot(a: Vector, b: Vector) -> Array:
-    """Return the inner product of vectors given by components."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def plane_of(m: Any, triangle: Array) -> tuple[Array, Array]:

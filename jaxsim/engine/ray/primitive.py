@@ -48,7 +48,7 @@ def _nearer_root(roots: tuple[Array, Array]) -> Array:
     return xp.where(near >= 0, near, xp.where(far >= 0, far, np.inf))
 
 
-def _points_or_origins(p: Vector, v: Vector, t: Array) -> Vector:
+def points_or_origins(p: Vector, v: Vector, t: Array) -> Vector:
     """Return the points at `t`, or the origins of the rays where `t` is infinite."""
     xp = xp_of(t)
     return ray_points(p, v, xp.where(xp.isfinite(t), t, 0))
@@ -77,7 +77,7 @@ def _ellipsoid(size: Size, p: Vector, v: Vector) -> Array:
 def _cylinder_side(size: Size, p: Vector, v: Vector) -> Array:
     """Return the distances to the curved side of a cylinder."""
     t = _nearer_root(_roots(p[:2], v[:2], size[0] ** 2))
-    return _if_ahead(abs(_points_or_origins(p, v, t)[2]) <= size[1], t)
+    return _if_ahead(abs(points_or_origins(p, v, t)[2]) <= size[1], t)
 
 
 def _capsule(size: Size, p: Vector, v: Vector) -> Array:
@@ -85,7 +85,7 @@ def _capsule(size: Size, p: Vector, v: Vector) -> Array:
     end = np.reshape([1.0, -1.0], (2, *[1] * np.ndim(v[2])))  # both ends and both roots at once
     centred = (p[0], p[1], p[2] - end * size[1])
     t = xp.stack(_roots(centred, v, size[0] ** 2))
-    caps = _if_ahead(end * _points_or_origins(centred, v, t)[2] >= 0, t)
+    caps = _if_ahead(end * points_or_origins(centred, v, t)[2] >= 0, t)
     return xp.minimum(_cylinder_side(size, p, v), xp.min(caps, axis=(0, 1)))
 
 

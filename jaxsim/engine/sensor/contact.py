@@ -13,7 +13,7 @@ from jaxsim.math.arrays import einsum, matvec_t, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, norm
 
-FIELD_SIZES = {
+CONTACT_FIELDS = {
     ConDataField.FOUND: 1,
     ConDataField.FORCE: 3,
     ConDataField.TORQUE: 3,
@@ -63,7 +63,7 @@ def contact(m: Model, d: Data, ids: np.ndarray) -> Array:
     values = {}
     for (spec, reduce, dim), members in groups.items():
         fields = [f for f in ConDataField if spec & (1 << f)]
-        slots = dim // sum(FIELD_SIZES[f] for f in fields)
+        slots = dim // sum(CONTACT_FIELDS[f] for f in fields)
         rows = _values(m, d, np.array(members), fields, slots, reduce)
         values.update(dict(zip(members, rows, strict=True)))
     return jnp.concatenate([values[i] for i in ids])
@@ -153,7 +153,7 @@ def _net_values(d: Data, sign: Array, wrench: Array) -> dict[ConDataField, Array
 def _values_without_contacts(d: Data, ids: np.ndarray, fields: list[ConDataField], slots: int, reduce: int) -> Array:
     """Return the values (k, dim) of sensors in a model without contacts."""
     axis = {ConDataField.NORMAL: 0, ConDataField.TANGENT: 1} if reduce == NETFORCE else {}
-    first = [np.eye(3)[axis[f]] if f in axis else np.zeros(FIELD_SIZES[f]) for f in fields]
+    first = [np.eye(3)[axis[f]] if f in axis else np.zeros(CONTACT_FIELDS[f]) for f in fields]
     row = np.concatenate(first)
     row = np.concatenate([row, np.zeros(len(row) * (slots - 1))])
     return jnp.asarray(np.tile(row, (len(ids), 1)), d.sensordata.dtype)

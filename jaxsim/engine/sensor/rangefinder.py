@@ -14,16 +14,15 @@ from jaxsim.engine.ray.cast import cast, mujoco_results, visible, within_bounds
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.safe import Array
 
-# columns of each field in the table of all fields of a ray
-COLUMNS = {
-    RayDataField.DIST: (0,),
-    RayDataField.DIR: (1, 2, 3),
-    RayDataField.ORIGIN: (4, 5, 6),
-    RayDataField.POINT: (7, 8, 9),
-    RayDataField.NORMAL: (10, 11, 12),
-    RayDataField.DEPTH: (13,),
+# numbers of each field, in the order of their columns in the table of all fields of a ray
+RAY_FIELDS = {
+    RayDataField.DIST: 1,
+    RayDataField.DIR: 3,
+    RayDataField.ORIGIN: 3,
+    RayDataField.POINT: 3,
+    RayDataField.NORMAL: 3,
+    RayDataField.DEPTH: 1,
 }
-NCOLUMNS = 14
 
 
 class RangefinderRays(NamedTuple):
@@ -42,22 +41,9 @@ class RangefinderRays(NamedTuple):
 
 
 @per_structure
-def _rays_cache(m) -> dict[tuple[int, ...], RangefinderRays]:
-    """Return the cache of the rays of sets of rangefinders, by their ids."""
-    return {}
-
-
-def rays_of(m: Model, ids: np.ndarray) -> RangefinderRays:
+def rays_of(m, sensors: tuple[int, ...]) -> RangefinderRays:
     """Return the rays of rangefinders, as static structure."""
-    cache = _rays_cache(m)
-    key = tuple(ids.tolist())
-    if key not in cache:
-        cache[key] = _make_rays(m, ids)
-    return cache[key]
-
-
-def _make_rays(m: Model, ids: np.ndarray) -> RangefinderRays:
-    """Compute the rays of rangefinders from the model's structure."""
+    ids = np.array(sensors)
     at_site = m.sensor_objtype[ids] == ObjType.SITE
     sites, cams = m.sensor_objid[ids[at_site]], m.sensor_objid[ids[~at_site]]
     count = np.prod(m.cam_resolution[cams], axis=1, dtype=int)
@@ -66,11 +52,11 @@ def _make_rays(m: Model, ids: np.ndarray) -> RangefinderRays:
     nray = np.where(at_site, 1, 0)
     nray[~at_site] = count
     start = np.where(at_site, np.cumsum(at_site) - 1, len(sites) + np.cumsum(nray * ~at_site) - nray)
-    entries = []
+    entries, ncolumn = [], sum(RAY_FIELDS.values())
     for i, first, n in zip(ids, start, nray, strict=True):
         bits = m.sensor_intprm[i, 0]
-        columns = [column for field, indices in COLUMNS.items() if bits & (1 << field) for column in indices]
-        entries.append(((first + np.arange(n))[:, None] * NCOLUMNS + np.array(columns, int)).reshape(-1))
+        columns = np.flatnonzero([bits & (1 << field) for field, size in RAY_FIELDS.items() for _ in range(size)])
+        entries.append(((first + np.arange(n))[:, None] * ncolumn + columns).reshape(-1))
     return RangefinderRays(sites, cams, exclude, bounded, np.concatenate(entries))
 
 
@@ -79,7 +65,7 @@ def rangefinder(m: Model, d: Data, ids: np.ndarray) -> Array:
 
     The fields of each sensor come ray by ray.
     """
-    rays = rays_of(m, ids)
+    rays = rays_of(m, tuple(ids.tolist()))
     mat = take(d.site_xmat, rays.sites).reshape(-1, 3, 3)
     origin, direction = take(d.site_xpos, rays.sites), mat[:, :, 2]
     axis = -direction

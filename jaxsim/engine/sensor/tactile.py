@@ -6,7 +6,6 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
-from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.engine.collision.broad.pairs import candidates
 from jaxsim.engine.collision.sdf.field import PRIMITIVES, octree_distance
@@ -17,22 +16,13 @@ from jaxsim.math.safe import Array
 MAX_DEPTH = 0.05  # scale of the depth in the pressure
 
 
-@per_structure
-def _touchable_cache(m) -> dict[int, np.ndarray]:
-    """Return the cache of the touchable geoms of bodies, by body id."""
-    return {}
-
-
 def touchable(m: Model, weld: int) -> np.ndarray:
     """Return the static ids of the geoms that can touch geoms welded to a body and have a signed distance."""
-    cache = _touchable_cache(m)
-    if weld not in cache:
-        geom = candidates(m).geom
-        is_welded = m.body_weldid[m.geom_bodyid[geom]] == weld
-        others = np.unique(np.concatenate([geom[is_welded[:, 0], 1], geom[is_welded[:, 1], 0]]))
-        no_octree = (m.geom_type[others] == GeomType.MESH) & (m.mesh_octadr[m.geom_dataid[others]] < 0)
-        cache[weld] = others[~no_octree]
-    return cache[weld]
+    geom = candidates(m).geom
+    is_welded = m.body_weldid[m.geom_bodyid[geom]] == weld
+    others = np.unique(np.concatenate([geom[is_welded[:, 0], 1], geom[is_welded[:, 1], 0]]))
+    no_octree = (m.geom_type[others] == GeomType.MESH) & (m.mesh_octadr[m.geom_dataid[others]] < 0)
+    return others[~no_octree]
 
 
 def tactile(m: Model, d: Data, ids: np.ndarray) -> Array:

@@ -103,9 +103,9 @@ def dynamics(m: Model, d: Data) -> Data:
 
 
 @public
-def rungekutta4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data] = dynamics) -> Data:
+def rungekutta4(m: Model, d: Data) -> Data:
     """Advance the state one time step by the classical fourth-order method, from the results of `forward`."""
-    return integrate_rk4(m, d, evaluate)
+    return integrate_rk4(m, d, dynamics)
 
 
 @public

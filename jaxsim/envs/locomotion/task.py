@@ -12,7 +12,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine.step.rollout import step_of_state
-from jaxsim.envs.base import Config, Env, Info, State
+from jaxsim.envs.base import Config, Info, KinematicEnv, State
 from jaxsim.envs.locomotion import edit
 from jaxsim.envs.locomotion.randomize import NONE, USUAL, Randomization
 from jaxsim.envs.locomotion.rewards import DEFAULT_WEIGHTS, Motion, reward_terms, weights_of
@@ -112,7 +112,7 @@ def _middle_and_half(m: Model, robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     return np.where(limited, (low + high) / 2, 0), np.where(limited, (high - low) / 2, np.inf)
 
 
-class Locomotion(Env):
+class Locomotion(KinematicEnv):
     """Follow `info["command"]`: forward and sideways speeds and the yaw rate, in the torso's frame.
 
     Action: targets of all actuators about the home pose; motors follow them by PD control at every physics step.
@@ -197,10 +197,6 @@ class Locomotion(Env):
         }
         frame = self._frame(d, info, sensor)
         return d, {**info, "frames": jnp.broadcast_to(frame, (config.history, *frame.shape))}
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def _draw_command(self, rng: Array, real: Any) -> Array:
         draw, stand = jax.random.split(rng)

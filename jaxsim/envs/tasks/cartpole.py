@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 import jaxsim
 from jaxsim.core.data import Data
-from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.base import Config, Info, KinematicEnv
 from jaxsim.envs.tasks.rewards import small, within
 from jaxsim.envs.vision import VisionConfig
 from jaxsim.math.safe import Array
@@ -38,7 +38,7 @@ class CartpoleVisionConfig(CartpoleConfig, VisionConfig):
     reach: float = 4.0
 
 
-class Cartpole(Env):
+class Cartpole(KinematicEnv):
     """Keep the pole upright and the cart near the middle of its rail.
 
     Observation (5): cart position, cosine and sine of the pole's angle, both velocities. Action (1): force on the cart.
@@ -57,10 +57,6 @@ class Cartpole(Env):
         angle = config.spread * jax.random.uniform(pole, (), real, -1, 1) + (jnp.pi if config.swing_up else 0.0)
         qpos = jnp.stack([0.1 * jax.random.uniform(cart, (), real, -1, 1), angle])
         return d.replace(qpos=qpos, qvel=0.05 * jax.random.normal(speed, (2,), real)), {}
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def observe(self, data: Data, info: Info) -> Array:
         """Observation described in the class."""

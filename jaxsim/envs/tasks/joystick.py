@@ -9,7 +9,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
-from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.base import Config, Info, KinematicEnv
 from jaxsim.envs.locomotion.rewards import feet_phase
 from jaxsim.envs.tasks.rewards import within
 from jaxsim.math.rotation import quat_conj, quat_rotate
@@ -41,7 +41,7 @@ class JoystickConfig(Config):
     fail_height: float = 0.2
 
 
-class Joystick(Env):
+class Joystick(KinematicEnv):
     """Follow `info["command"]`: forward and sideways speeds and the yaw rate.
 
     Observation (50): velocities in the trunk's frame (6), the world's up axis in that frame (3), the command (3),
@@ -82,10 +82,6 @@ class Joystick(Env):
         phase = jax.random.uniform(clock, (), real, 0, 2 * jnp.pi)
         info = {"command": self._draw_command(command, real), "phase": phase, "last_action": zero, "change": zero}
         return d.replace(qpos=qpos, qvel=qvel, ctrl=self._stance), info
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def _draw_command(self, rng: Array, real: Any) -> Array:
         draw, stand = jax.random.split(rng)

@@ -8,7 +8,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
-from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.base import Config, Info, KinematicEnv
 from jaxsim.envs.tasks.rewards import ramp, small, within
 from jaxsim.math.rotation import quat_conj, quat_rotate
 from jaxsim.math.safe import Array
@@ -34,7 +34,7 @@ class LeggedConfig(Config):
     noise: float = 0.05
 
 
-class Legged(Env):
+class Legged(KinematicEnv):
     """Stand upright and move along the world's x axis at the target speed.
 
     Observation: the root's height, the world's x and up axes and the velocities in the root's frame, joint angles,
@@ -64,10 +64,6 @@ class Legged(Env):
         return d.replace(qpos=self._start + noise, qvel=qvel), {
             "last_action": jnp.zeros(self.action_size, d.qpos.dtype)
         }
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
         """`info` with the action, for the next observation."""

@@ -9,10 +9,12 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
-from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.base import Config, Info, KinematicEnv
 from jaxsim.envs.tasks.rewards import ramp, within
-from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec
+from jaxsim.math.rotation import axis_angle_to_quat, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, norm
+
+VERTICAL = np.array([0.0, 0.0, 1.0], np.float32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +37,7 @@ class ArmConfig(Config):
     held: float = 0.0
 
 
-class Arm(Env):
+class Arm(KinematicEnv):
     """Base of the arm's tasks: an action moves the position targets of the servos by at most `step_size`.
 
     Action (8): six joints, then the two fingers, each in [-1, 1].
@@ -63,10 +65,6 @@ class Arm(Env):
         qpos = self._start.at[:6].add(arm).at[adr].add(offset)
         info = {"target": self._ctrl.at[:6].add(arm), "goal": self._draw_goal(goal, real)}
         return d.replace(qpos=qpos, ctrl=info["target"]), info
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def _draw_goal(self, rng: Array, real: Any) -> Array:
         low, high = (np.asarray(x, real) for x in (self.config.low, self.config.high))
@@ -147,7 +145,7 @@ class Pick(Arm):
         far = self._grasp[self._cube_adr]
         angle = self.config.spread / far * jax.random.uniform(rng, (), far.dtype, -1, 1)
         where = jnp.stack([far * jnp.cos(angle), far * jnp.sin(angle), self._grasp[self._cube_adr + 2]])
-        pose = jnp.concatenate([where, _about_vertical(angle)])
+        pose = jnp.concatenate([where, axis_angle_to_quat(VERTICAL, angle)])
         return self._grasp.at[0].add(angle).at[cube].set(pose), self._grasp_ctrl.at[0].add(angle)
 
     def _touches_cube(self, data: Data, geom: int) -> Array:
@@ -204,7 +202,7 @@ class HandConfig(Config):
     fail_height: float = 0.29
 
 
-class Reorient(Env):
+class Reorient(KinematicEnv):
     """Turn the cube in the hand to a goal about the vertical; a new goal is drawn whenever one is reached.
 
     Observation (51): joint angles and velocities (12 each), the cube's position about the palm's middle and its
@@ -231,19 +229,15 @@ class Reorient(Env):
         real = d.qpos.dtype
         angle = jax.random.uniform(turn, (), real, -1, 1) * jnp.pi / 8
         qpos = self._start.at[:12].add(0.05 * jax.random.uniform(joints, (12,), real, -1, 1))
-        qpos = qpos.at[15:19].set(_about_vertical(angle))
+        qpos = qpos.at[15:19].set(axis_angle_to_quat(VERTICAL, angle))
         goal = self._draw_goal(goal, real)
         d = d.replace(qpos=qpos, ctrl=self._hold)
         zero, missing = jnp.zeros((), real), norm(self._rotation_to(goal, d))
         info = {"goal": goal, "angle": missing, "progress": zero, "reached": zero, "last_action": jnp.zeros(12, real)}
         return d, info
 
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
-
     def _draw_goal(self, rng: Array, real: Any) -> Array:
-        return _about_vertical(self.config.turn * jax.random.uniform(rng, (), real, -1, 1))
+        return axis_angle_to_quat(VERTICAL, self.config.turn * jax.random.uniform(rng, (), real, -1, 1))
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
         """Joint angles of the keyframe "hold" plus the scaled action."""
@@ -292,9 +286,3 @@ class Reorient(Env):
     def failed(self, data: Data, info: Info) -> Array:
         """Whether the cube left the hand."""
         return data.qpos[14] < self.config.fail_height
-
-
-def _about_vertical(angle: Array) -> Array:
-    """Quaternion of a rotation about the z axis."""
-    zero = jnp.zeros_like(angle)
-    return jnp.stack([jnp.cos(angle / 2), zero, zero, jnp.sin(angle / 2)])

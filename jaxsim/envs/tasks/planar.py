@@ -8,7 +8,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
-from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.base import Config, Info, KinematicEnv
 from jaxsim.envs.tasks.rewards import ramp, within
 from jaxsim.math.safe import Array
 
@@ -31,7 +31,7 @@ class PlanarConfig(Config):
     keyframe: str = "stand"
 
 
-class Planar(Env):
+class Planar(KinematicEnv):
     """Stand high and upright, and move along x at the target speed.
 
     Observation: joint positions without the root's x, then all velocities. Action: one entry for each motor.
@@ -62,10 +62,6 @@ class Planar(Env):
         noise = noise.at[np.array([self._x, self._z])].set(0)
         qvel = self.config.noise * jax.random.normal(speed, d.qvel.shape, d.qvel.dtype)
         return d.replace(qpos=self._start + noise, qvel=qvel), {}
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def height(self, data: Data) -> Array:
         """Height of the trunk's origin above the ground in m."""

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 import jaxsim
 from jaxsim.core.data import Data
-from jaxsim.envs.base import Env, Info
+from jaxsim.envs.base import Info, KinematicEnv
 from jaxsim.envs.tasks.rewards import within
 from jaxsim.envs.vision import VisionConfig
 from jaxsim.math.safe import Array, norm
@@ -29,7 +29,7 @@ class ReacherConfig(VisionConfig):
     frames: int = 2
 
 
-class Reacher(Env):
+class Reacher(KinematicEnv):
     """Bring the tip of a planar arm of two motors to a ball, which stands still.
 
     Observation (8): cosines and sines of both joint angles, both velocities, the ball's position less the tip's.
@@ -52,10 +52,6 @@ class Reacher(Env):
         return d.replace(
             qpos=jnp.stack([jnp.pi * shoulder, 2.5 * elbow]), mocap_pos=d.mocap_pos.at[0, :2].set(ball)
         ), {}
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def _to_ball(self, data: Data) -> Array:
         return (data.mocap_pos[0] - data.site_xpos[self._tip])[:2]
@@ -84,7 +80,7 @@ class PushConfig(VisionConfig):
     reach: float = 0.8
 
 
-class Push(Env):
+class Push(KinematicEnv):
     """Push a can over a table to a post, with a hand that slides along x and y.
 
     Observation (8): velocities of hand and can, the can's position less the hand's, the post's less the can's (2
@@ -108,10 +104,6 @@ class Push(Env):
         qpos = d.qpos.at[2:].set(jnp.stack([0.05 * along, spread * can]))
         where = jnp.stack([0.45 + 0.05 * far, spread * post])
         return d.replace(qpos=qpos, mocap_pos=d.mocap_pos.at[0, :2].set(where)), {}
-
-    def prepare(self, data: Data) -> Data:
-        """First state with its kinematics, all that `observe` reads."""
-        return jaxsim.kinematics(self.model, data)
 
     def _places(self, data: Data) -> tuple[Array, Array, Array]:
         """Positions (2,) of the hand, the can and the post."""

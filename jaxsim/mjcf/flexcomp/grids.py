@@ -234,7 +234,7 @@ def _project(a: dict, at: np.ndarray) -> np.ndarray:
     pos = 2.0 * at / (count - 1) - 1
     if a["type"] == "cylinder":
         reach = np.abs(pos[:2]).max()
-        pos[:2] = unit(pos[:2]) * reach
+        pos[:2] = np.array(unit(pos[:2])) * reach
     elif a["type"] == "ellipsoid":
-        pos = unit(pos)
+        pos = np.array(unit(pos))
     return pos * size

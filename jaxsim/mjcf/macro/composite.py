@@ -6,12 +6,13 @@ MuJoCo has removed the other types; their errors name the replacements.
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 
 from jaxsim.mjcf.defaults import DefaultClass
 from jaxsim.mjcf.macro.composite_skin import add_skin
-from jaxsim.mjcf.pose import frame_to_quat, multiply, rotate, unit
+from jaxsim.mjcf.pose import axes_to_quat, conjugate, mul_quat, rotate, turn, unit
 from jaxsim.mjcf.references import DeclaredNames
 from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.rules import check_name_free
@@ -117,20 +118,19 @@ def _points(element: Element, count: list[int]) -> np.ndarray:
     return np.array([rotate(quat, point) for point in points]).astype(np.float32)
 
 
-def _frames(points: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
+def _frames(points: np.ndarray) -> tuple[list[list[float]], list[float]]:
     """Compute the orientation and length of each edge: a frame that follows the curve without twist."""
     edges = np.diff(points, axis=0).astype(np.float64)
     tangents = [unit(edge) for edge in edges]
     following = tangents[1] if len(tangents) > 1 else np.zeros(3)
     normal = unit(np.cross(unit(np.cross(tangents[0], following)), tangents[0]))
-    quats = [frame_to_quat(tangents[0], normal, unit(np.cross(tangents[0], following)))]
+    quats = [axes_to_quat(tangents[0], normal, unit(np.cross(tangents[0], following)))]
     for before, tangent in itertools.pairwise(tangents):
         axis = np.cross(before, tangent)
         length = np.sqrt(axis @ axis)
-        angle = np.arctan2(length if length**2 >= 1e-14 else 0.0, before @ tangent)
-        turn = np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * unit(axis)])
-        normal = unit(rotate(turn, normal))
-        quats.append(frame_to_quat(tangent, normal, unit(np.cross(tangent, normal))))
+        angle = math.atan2(length if length**2 >= 1e-14 else 0.0, np.dot(before, tangent))
+        normal = unit(rotate(turn(unit(axis), angle), normal))
+        quats.append(axes_to_quat(tangent, normal, unit(np.cross(tangent, normal))))
     return quats, [float(np.sqrt(edge @ edge)) for edge in edges]
 
 
@@ -149,12 +149,11 @@ def _add_bodies(element: Element, into: Element, spec: Spec, points: np.ndarray)
         body.attrs["name"] = f"{prefix}B_{_name(i, last)}"
         if i == 0:
             body.attrs["pos"] = element.attrs.get("offset", np.zeros(3)) + points[0]
-            body.attrs["quat"] = quat
+            body.attrs["quat"] = np.array(quat)
             first = body
         else:
-            before = quats[i - 1] * np.array([1.0, -1, -1, -1])
             body.attrs["pos"] = np.array([lengths[i - 1], 0.0, 0.0])
-            body.attrs["quat"] = multiply(before, quat)
+            body.attrs["quat"] = np.array(mul_quat(conjugate(quats[i - 1]), quat))
         parent.append(body)
         _add_geom(element, body, f"{prefix}G{i}", length)
         _add_joint(element, body, f"{prefix}J_{_name(i, last)}", i == 0)

@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.defaults import DefaultClass, resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells, lonely_nodes
 from jaxsim.mjcf.flexcomp.grids import BOX_TYPES, GIVEN_TYPES, FlexShape, make_shape
@@ -113,8 +114,12 @@ def _pose(element: Element, a: dict, spec: Spec, shape: FlexShape) -> None:
     """Scale points from a list or a file, and transform all points to the frame of the containing body."""
     if a["type"] in GIVEN_TYPES:
         shape.points = shape.points * a["scale"]
-    quat = orientation(element, compiler_of(spec, element))
-    shape.points = rotate(quat, shape.points) + a["pos"]
+    compiler = compiler_of(spec, element)
+    try:
+        quat = orientation(element.attrs, compiler["angle"] == "degree", compiler["eulerseq"])
+    except ModelError as reason:
+        raise element.error(reason.what) from None
+    shape.points = np.stack(rotate(quat, shape.points.T), axis=1) + a["pos"]
 
 
 def _cells(a: dict) -> np.ndarray:

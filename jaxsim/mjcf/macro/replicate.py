@@ -54,12 +54,12 @@ def replicate(
         pending.store(spec, space)
         twin = into.append(template.copy())
         forget(template)
-        twin.attrs.update(pos=pos, quat=quat)
+        twin.attrs.update(pos=pos, quat=np.array(quat))
         rename_tree(twin, space)
         names.add_all(twin)
         copy_references(spec, spec, space, names, known)
         extend(spec)
-        pos = pos + rotate(quat, offset)
+        pos = pos + np.array(rotate(quat, offset))
     _remove(template, spec, names, pending)
 
 

@@ -213,7 +213,8 @@ def test_configuration_is_read_back_from_the_model():
 
 def test_numbers_fill_in_defaults():
     text = model("sdf.bowl", "", f'<instance name="i">{configured(radius="2")}</instance>')
-    assert plugins.numbers(compile_spec(read(text)), 0) == (0.4, 2.0, 0.02)
+    texts = plugins.config(compile_spec(read(text)), 0)
+    assert plugins.numbers(plugins.PLUGINS["mujoco.sdf.bowl"], texts) == (0.4, 2.0, 0.02)
 
 
 @pytest.mark.parametrize(("text", "number"), [("1.5x", 1.5), (" -2e1", -20.0), ("0x10", 16.0), ("x", None), ("", None)])

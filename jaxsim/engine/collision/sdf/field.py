@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.plugins import BY_SLOT, numbers
+from jaxsim.core.plugins import BY_SLOT, PLUGINS, config, numbers
 from jaxsim.core.types import MAXVAL, GeomType
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather
@@ -181,7 +181,8 @@ def _primitive(geom_type: int) -> DistanceField:
 def _plugin(m: Any, has_plugin: np.ndarray, name: str) -> DistanceField:
     """Return the field of a plugin; geoms of other plugins get the attributes of one that has it."""
     first = np.flatnonzero(has_plugin)[0]
-    table = np.array([numbers(m, int(m.geom_plugin[g if has_plugin[g] else first])) for g in range(m.ngeom)])
+    instances = np.where(has_plugin, m.geom_plugin, m.geom_plugin[first])
+    table = np.array([numbers(PLUGINS[name], config(m, i)) for i in instances])
 
     def distance(g: Any, x: Array) -> Array:
         attributes = gather(jnp.asarray(table, x.dtype), jnp.asarray(g.id))

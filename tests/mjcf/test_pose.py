@@ -1,12 +1,12 @@
-"""Poses of the compiler: composition, inversion, and the alternatives for an orientation."""
+"""Poses: composition, inversion, and the alternatives for an orientation."""
 
 import re
 
 import numpy as np
 import pytest
 
-from jaxsim.compiler.element import pose
 from jaxsim.core.errors import ModelError
+from jaxsim.mjcf import pose
 
 QUAT = pose.unit([0.3, -0.5, 0.2, 0.7])
 POS = [1.0, -2.0, 0.5]
