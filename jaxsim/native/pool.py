@@ -229,22 +229,27 @@ def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], cou
 
 
 def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
-    """Return results (size, n, k): compact the entries to search of all worlds, and batch one chunk at a time."""
+    """Return results (size, n, k): compact the entries to search of all worlds, and batch one chunk at a time.
+
+    Places are computed by chunks: a scan over all entries would be folded, in minutes, where `count` is constant.
+    """
     search, split, length, width, dtype, *_ = plan
     size = len(count)
     chunk = min(CHUNK, size * length)
-    order, total = real_first(count, length)
-    order = jnp.pad(order, (0, -(size * length) % chunk))
+    own = jnp.clip(count.astype(jnp.int32), 0, length)
+    before = jnp.cumsum(own)
+    total = before[-1]
     in_axes = [None if i < split and a is None else 0 for i, a in enumerate(axes)]
 
     def some(i: Array, out: Array) -> Array:
-        mine = lax.dynamic_slice(order, (i * chunk,), (chunk,))
-        world = mine // length
+        place = i * chunk + jnp.arange(chunk, dtype=jnp.int32)
+        is_real = place < total
+        world = jnp.minimum(jnp.searchsorted(before, place, side="right"), size - 1)
+        mine = jnp.where(is_real, world * length + place - (before - own)[world], 0)
         rows = [
             x if a is None else (x[world] if k < split else x.reshape(-1, *x.shape[2:])[mine])
             for k, (x, a) in enumerate(zip(leaves, axes, strict=True))
         ]
-        is_real = i * chunk + np.arange(chunk) < total
         found = jax.vmap(search, in_axes=(in_axes, 0))(rows, is_real)
         return out.at[jnp.where(is_real, mine, size * length)].set(found, mode="drop")
 
@@ -295,13 +300,3 @@ def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], coun
     else:
         out = repeat((jnp.minimum(jnp.max(count), length) + step - 1) // step, turn, out)
     return out[:, :length].transpose(2, 1, 0)
-
-
-def real_first(count: Array, length: int) -> tuple[Array, Array]:
-    """Return an order of all entries that puts the first `count` of each world before the others, and their number."""
-    real = (np.arange(length) < count[:, None]).reshape(-1)
-    before = jnp.cumsum(real, dtype=jnp.int32)
-    every = jnp.arange(len(real), dtype=jnp.int32)
-    place = jnp.where(real, before - 1, before[-1] + every - before)
-    order = jnp.zeros_like(every).at[place].set(every, unique_indices=True, mode="promise_in_bounds")
-    return order, before[-1]
