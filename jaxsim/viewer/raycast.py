@@ -125,7 +125,7 @@ def render(
 
     Depth and colours are differentiable in poses, sizes, materials, lights and the camera: inside of surfaces, and with
     `edges` as means over pixels, where edges of shadows and of transparent objects do not move. Under jit, unused parts
-    of the image are not computed. Raises KeyError for an unknown camera.
+    of the image are not computed. Raises KeyError for an unknown camera and ValueError for a batch of worlds.
     """
     return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw, samples, edges, turn)[0]
 
@@ -145,6 +145,8 @@ def render_many(
     turn: Array | float = 0.0,
 ) -> list[Image]:
     """Pictures of several cameras in one world, of one scene; arguments as in `render`, sizes also for each camera."""
+    if d.geom_xpos.ndim > 2:
+        raise ValueError("`d` holds a batch of worlds: use render_batch, or map over worlds with jax.vmap")
     ids = [camera_id(m, camera) for camera in cameras]
     sizes = []
     given = zip(*(x if isinstance(x, Sequence) else [x] * len(ids) for x in (width, height)), strict=True)
@@ -232,8 +234,6 @@ def render_batch(m: Model, d: Data, camera: int | str | None = 0, **options: Any
 def _picture(
     m: Model, s: Scene, view: View, width: int, height: int, shadows: bool, draw: Array | bool, edges: bool
 ) -> Image:
-    if not len(s.kind):  # nothing but the sky
-        s = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
     row, column = np.divmod(np.arange(width * height, dtype=np.int32), width)
     pixels = np.stack([column, row], 1)
     amount = jnp.where(draw, width * height, 0).astype(jnp.int32)

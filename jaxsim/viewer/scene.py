@@ -147,7 +147,11 @@ def _with_tree(s: Scene, box: Array, after: np.ndarray) -> Scene:
     """A scene with a tree over the boxes (n, 6) of its objects."""
     order = _along_curve(box)
     tree = heap_of_boxes(box[order], layout.power_of_two(len(box)))
-    return s._replace(order=order, box=tree, next=jnp.asarray(after))
+    s = s._replace(order=order, box=tree, next=jnp.asarray(after))
+    if len(box):
+        return s
+    # nothing but the sky: tables have a row all the same
+    return jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
 
 
 def _objects(m: Model, d: Data, rigid: Triangles, groups: tuple[int, ...]) -> tuple[Scene, Array]:
