@@ -154,19 +154,19 @@ def render_many(
         w, h = m.cam_resolution[cam] if cam >= 0 else (640, 480)
         sizes.append((samples * int(wide or w), samples * int(high or h)))
 
-    cameras = list(zip(ids, sizes, strict=True))
+    views_of = list(zip(ids, sizes, strict=True))
 
     def seen_by(fixed: tuple[Model, Any], d: Data, lookat: Array | None, turn: Array | float) -> Any:
         m, rigid = fixed
         scene = make_scene(m, d, rigid, tuple(int(g) for g in groups))
-        eyes = (free_camera(m, *x, lookat, turn) if k < 0 else model_camera(m, d, k, *x) for k, x in cameras)
+        eyes = (free_camera(m, w, h, lookat, turn) if k < 0 else model_camera(m, d, k, w, h) for k, (w, h) in views_of)
         return scene, [_view(m, scene, eye) for eye in eyes]
 
     fixed = m, rigid_triangles(m, d.geom_xpos.dtype)
     scene, views = _by_poses(seen_by, m.opt.backend, fixed, d, lookat, turn)
     return [
-        _fewer(_picture(m, scene, view, *size, shadows, draw, edges), samples)
-        for view, size in zip(views, sizes, strict=True)
+        _fewer(_picture(m, scene, view, w, h, shadows, draw, edges), samples)
+        for view, (w, h) in zip(views, sizes, strict=True)
     ]
 
 
