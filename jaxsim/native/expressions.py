@@ -260,7 +260,7 @@ def bitwise(bits: str, logical: str) -> Callable[..., str]:
 
 
 MATH = ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh", "atan2", "cbrt", "asin", "acos", "atan")
-MATH += ("log1p", "expm1", "sinh", "cosh", "exp2", "asinh", "acosh", "atanh", "erf")
+MATH += ("log1p", "expm1", "sinh", "cosh", "exp2", "log2", "asinh", "acosh", "atanh", "erf")
 ELEMENTWISE: dict[str, Callable[..., str]] = {
     **{n: _binary(s) for n, s in {"add": "+", "sub": "-", "mul": "*", "add_any": "+"}.items()},
     **{n: _comparison(s) for n, s in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items()},
@@ -277,6 +277,7 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
     "round": _rounded,
     "rsqrt": lambda x, *, out, **_: f"({literal(1, out)} / {_call('sqrt')(x, out=out)})",
     "square": lambda x, *, out, **_: wrapped(f"({x} * {x})", out),
+    "one_minus_square": lambda x, *, out, **_: wrapped(f"({literal(1, out)} - {x} * {x})", out),
     "and": bitwise("&", "&&"),
     "or": bitwise("|", "||"),
     "xor": lambda a, b, *, out, **_: _comparison("!=")(a, b, dtype=out) if out == np.bool_ else f"({a} ^ {b})",

@@ -28,9 +28,9 @@ SMALL_TABLE = 32  # rows of a table that are compared one by one; larger ones ar
 MIN_VECTOR_ROWS = 8  # vectors of a register
 
 ELEMENTWISE = """abs acos acosh add and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh
-div eq erf exp exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or
-pow rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan
-tanh xor"""
+div eq erf exp exp2 expm1 floor ge gt integer_pow is_finite le log log1p log2 logistic lt max min mul ne neg nextafter
+not one_minus_square or pow rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin
+sinh sqrt square sub tan tanh xor"""
 ALONG_AXES = """reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor cumsum cumprod cummax
 cummin transpose squeeze"""
 

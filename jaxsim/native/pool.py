@@ -30,8 +30,7 @@ from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.writer import Value, Writer
-from jaxsim.xla.batching import is_read
-from jaxsim.xla.compat import eval_jaxpr
+from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
 
@@ -73,13 +72,14 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array, by_vectors: b
         return search(own, row, real)
 
     traced, shape = jax.make_jaxpr(of_leaves, return_shape=True)(jax.ShapeDtypeStruct((), bool), *entry)
-    used = [i for i, read in enumerate(is_read(traced.jaxpr)[1:]) if read]
+    part, (_, *read) = dce_jaxpr(
+        traced.jaxpr, [True] * len(traced.out_avals), instantiate=[True] + [False] * len(entry)
+    )
+    used = [i for i, r in enumerate(read) if r]
     dtype = next(x.dtype for x in jax.tree.leaves(shape) if jnp.issubdtype(x.dtype, jnp.floating))
 
     def packed(x: list[Array], real: Array) -> Array:
-        full = dict(zip(used, x, strict=True))
-        filled = [full.get(i, jnp.zeros(e.shape, e.dtype)) for i, e in enumerate(entry)]
-        found = eval_jaxpr(traced.jaxpr, traced.consts, real, *filled)
+        found = eval_jaxpr(part, traced.consts, real, *x)
         return jnp.concatenate([jnp.ravel(y).astype(dtype) for y in found])
 
     split = sum(i < nshared for i in used)
@@ -106,24 +106,24 @@ def _unpacked(out: Array, shape: Any) -> Any:
 
 
 def _full(
-    plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]
+    worlds: Sequence[bool], count: int, operands: Sequence[Array]
 ) -> tuple[tuple[int | None, ...], list[Array], Array]:
-    """Return the world axis of each leaf (0 or None), the leaves, and counts (size,); entries differ between worlds."""
-    mine = [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in zip(operands, worlds, strict=True)]
-    axes = tuple(0 if w or i >= plan.split else None for i, w in enumerate(worlds[:-1]))
-    return axes, [operands[i] if a is None else mine[i] for i, a in enumerate(axes)], mine[-1]
+    """Return the world axis of each leaf (0 or None), the leaves, and counts (size,)."""
+    axes = tuple(0 if w else None for w in worlds[:-1])
+    counts = operands[-1] if worlds[-1] else jnp.broadcast_to(operands[-1], (count,))
+    return axes, list(operands[:-1]), counts
 
 
 def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
     if plan.length > 1:  # a search of one entry is mostly that of a pair, inside another program
         with contextlib.suppress(UnsupportedPrimitive):
-            place = ["entry" if i >= plan.split else "world" if w else "shared" for i, w in enumerate(worlds[:-1])]
+            place = [_place(i >= plan.split, w) for i, w in enumerate(worlds[:-1])]
             entry = [jax.ShapeDtypeStruct(x.shape[i >= plan.split :], x.dtype) for i, x in enumerate(operands[:-1])]
             begin(*_source(plan, tuple(place), tuple(entry)))
 
 
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(plan, worlds, count, operands)
+    axes, leaves, counts = _full(worlds, count, operands)
     s = kernel_search(plan, axes, leaves)
     out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
     return [search_natively(_source(plan, tuple(s.place), tuple(s.entry)), s.place, leaves, counts, out)]
@@ -135,20 +135,20 @@ def _source(plan: _Plan, place: tuple[str, ...], entry: tuple[jax.ShapeDtypeStru
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(plan, worlds, count, operands)
+    axes, leaves, counts = _full(worlds, count, operands)
     out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
     return [search_by_kernel(kernel_search(plan, axes, leaves), leaves, counts, plan.length, out)]
 
 
 def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Return results (size, n, k) by XLA, on a CPU in one kernel."""
-    axes, leaves, counts = _full(plan, worlds, count, operands)
+    axes, leaves, counts = _full(worlds, count, operands)
     on_cpu = lambda x, n: one_kernel_of_tables(partial(one_by_one, plan, axes))(x, n)[..., :-1]  # noqa: E731
     return [jax.lax.platform_dependent(leaves, counts, cpu=on_cpu, default=partial(side_by_side, plan, axes))]
 
 
 def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(plan, worlds, count, operands)
+    axes, leaves, counts = _full(worlds, count, operands)
     return [lock_step(plan, axes, leaves, counts)]
 
 
@@ -158,10 +158,15 @@ def _of_world(plan: _Plan, *operands: Array) -> list[Array]:
 
 def kernel_search(plan: _Plan, axes: Sequence[int | None], leaves: Sequence[Any]) -> KernelSearch:
     """Return a plan in the form that `pool_kernel` takes."""
-    place = ["shared" if a is None else "world" if i < plan.split else "entry" for i, a in enumerate(axes)]
-    first = {"shared": 0, "world": 1, "entry": 2}
+    place = [_place(i >= plan.split, a is not None) for i, a in enumerate(axes)]
+    first = {"shared": 0, "world": 1, "row": 1, "entry": 2}
     entry = [jax.ShapeDtypeStruct(x.shape[first[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
     return KernelSearch(plan.search, entry, place, plan.by_vectors)
+
+
+def _place(of_entries: bool, of_worlds: bool) -> str:
+    """Return the place of a leaf, as in `KernelSearch`."""
+    return ("entry" if of_worlds else "row") if of_entries else "world" if of_worlds else "shared"
 
 
 POOL = NativeFunction(
@@ -229,22 +234,28 @@ def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], cou
 
 
 def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
-    """Return results (size, n, k): compact the entries to search of all worlds, and batch one chunk at a time."""
+    """Return results (size, n, k): compact the entries to search of all worlds, and batch one chunk at a time.
+
+    Places are computed by chunks: a scan over all entries would be folded, in minutes, where `count` is constant.
+    """
     search, split, length, width, dtype, *_ = plan
     size = len(count)
     chunk = min(CHUNK, size * length)
-    order, total = real_first(count, length)
-    order = jnp.pad(order, (0, -(size * length) % chunk))
+    own = jnp.clip(count.astype(jnp.int32), 0, length)
+    before = jnp.cumsum(own)
+    total = before[-1]
     in_axes = [None if i < split and a is None else 0 for i, a in enumerate(axes)]
 
     def some(i: Array, out: Array) -> Array:
-        mine = lax.dynamic_slice(order, (i * chunk,), (chunk,))
-        world = mine // length
+        place = i * chunk + jnp.arange(chunk, dtype=jnp.int32)
+        is_real = place < total
+        world = jnp.minimum(jnp.searchsorted(before, place, side="right"), size - 1)
+        entry = jnp.where(is_real, place - (before - own)[world], 0)
+        mine = world * length + entry
         rows = [
-            x if a is None else (x[world] if k < split else x.reshape(-1, *x.shape[2:])[mine])
+            (x if a is None else x[world]) if k < split else (x[entry] if a is None else x[world, entry])
             for k, (x, a) in enumerate(zip(leaves, axes, strict=True))
         ]
-        is_real = i * chunk + np.arange(chunk) < total
         found = jax.vmap(search, in_axes=(in_axes, 0))(rows, is_real)
         return out.at[jnp.where(is_real, mine, size * length)].set(found, mode="drop")
 
@@ -277,7 +288,8 @@ def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], coun
         for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
         if i < split
     }
-    own = {i: jnp.swapaxes(x, 0, 1) for i, x in enumerate(leaves) if i >= split}
+    every = [x if a is not None else jnp.broadcast_to(x, (size, *x.shape)) for x, a in zip(leaves, axes, strict=True)]
+    own = {i: jnp.swapaxes(x, 0, 1) for i, x in enumerate(every) if i >= split}
     own = {i: jnp.pad(x, [(0, turns * step - length)] + [(0, 0)] * (x.ndim - 1)) for i, x in own.items()}
 
     def turn(i: Array, out: Array) -> Array:
@@ -295,13 +307,3 @@ def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], coun
     else:
         out = repeat((jnp.minimum(jnp.max(count), length) + step - 1) // step, turn, out)
     return out[:, :length].transpose(2, 1, 0)
-
-
-def real_first(count: Array, length: int) -> tuple[Array, Array]:
-    """Return an order of all entries that puts the first `count` of each world before the others, and their number."""
-    real = (np.arange(length) < count[:, None]).reshape(-1)
-    before = jnp.cumsum(real, dtype=jnp.int32)
-    every = jnp.arange(len(real), dtype=jnp.int32)
-    place = jnp.where(real, before - 1, before[-1] + every - before)
-    order = jnp.zeros_like(every).at[place].set(every, unique_indices=True, mode="promise_in_bounds")
-    return order, before[-1]

@@ -22,9 +22,10 @@ THREADS = 64  # of a block
 class KernelSearch(NamedTuple):
     """A search as a kernel needs it: a function of the leaves of one entry that returns a row of numbers.
 
-    `entry` holds the shapes of the leaves. `place` says of each leaf whether all worlds share it ("shared"), the
-    entries of a world share it ("world"), or each entry has its own ("entry"). `by_vectors`: on a CPU a vector of
-    entries is searched at once, since entries that follow each other take mostly the same branches.
+    `entry` holds the shapes of the leaves. `place` says of each leaf whether all share it ("shared"), the entries of a
+    world ("world"), the entries of all worlds with the same index ("row"), or each entry has its own ("entry").
+    `by_vectors`: on a CPU a vector of entries is searched at once, since entries that follow each other take mostly the
+    same branches.
     """
 
     search: Callable[[list[Array], Array], Array]
@@ -41,7 +42,7 @@ def pool_source(s: KernelSearch, nworld: int, length: int) -> str:
     Raises UnsupportedPrimitive.
     """
     closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
-    own = {"shared": "0", "world": "(long long)w", "entry": "(long long)e"}
+    own = {"shared": "0", "world": "(long long)w", "row": f"(long long)(e - w * {length})", "entry": "(long long)e"}
     leaves = list(zip(s.entry, s.place, strict=True))
     arguments = [f"a{i} + {own[place]} * {math.prod(x.shape)}" for i, (x, place) in enumerate(leaves)]
     number = C_TYPES[str(out.dtype)]

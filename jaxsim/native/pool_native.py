@@ -33,7 +33,7 @@ def native_source(s: KernelSearch) -> tuple[str, tuple[str, ...]]:
     of_world = [f"a{i} + steps[{2 * i}] * w * {math.prod(x.shape)}" for i, x in enumerate(s.entry)]
     if s.by_vectors:
         function, parts, nbytes = vectors.of_vector(
-            flatten(closed, VECTORS), [place == "entry" for place in s.place], unsized=True
+            flatten(closed, VECTORS), [place in ("entry", "row") for place in s.place], unsized=True
         )
         assert not parts  # a search calls no other functions
         memory = vectors.memory(nbytes)
@@ -79,6 +79,6 @@ def search_natively(
 
     Only for a CPU. `place` is as in `KernelSearch`. Raises CompilerMissing.
     """
-    steps = {"shared": (0, 0), "world": (1, 0), "entry": (out.shape[1], 1)}
+    steps = {"shared": (0, 0), "world": (1, 0), "row": (0, 1), "entry": (out.shape[1], 1)}
     table = np.array([steps[p] for p in place], np.int32).reshape(-1)
     return jax.ffi.ffi_call(target_of(*source), out)(*leaves, table, count.astype(jnp.int32))

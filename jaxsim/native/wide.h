@@ -164,7 +164,8 @@ namespace one {
 #define EVERY_MATH(DO, s) \
   DO(floor##s) DO(ceil##s) DO(round##s) DO(rint##s) DO(exp##s) DO(log##s) DO(sin##s) DO(cos##s) DO(tan##s) DO(tanh##s) \
   DO(cbrt##s) DO(asin##s) DO(acos##s) DO(atan##s) DO(fabs##s) DO(log1p##s) DO(expm1##s) DO(sinh##s) DO(cosh##s) \
-  DO(exp2##s) DO(asinh##s) DO(acosh##s) DO(atanh##s) DO(erf##s) DO(atan2##s) DO(pow##s) DO(fmod##s) DO(sqrt##s)
+  DO(exp2##s) DO(log2##s) DO(asinh##s) DO(acosh##s) DO(atanh##s) DO(erf##s) DO(atan2##s) DO(pow##s) DO(fmod##s) \
+  DO(sqrt##s)
 EVERY_MATH(MATH, f)
 EVERY_MATH(MATH, )
 NUMBERS_H
@@ -201,7 +202,7 @@ LIFT(sigmoidf) LIFT(sigmoid)
   static inline F OF_REAL(name)(F x, REAL y) { return BY_VECTOR(vv, name)(x, like<F>(y)); } \
   static inline F OF_REAL(name)(REAL x, F y) { return BY_VECTOR(vv, name)(like<F>(x), y); }
 OF_ONE(exp) OF_ONE(log) OF_ONE(sin) OF_ONE(cos) OF_ONE(tan) OF_ONE(tanh) OF_ONE(cbrt) OF_ONE(asin) OF_ONE(acos)
-OF_ONE(atan) OF_TWO(atan2) OF_TWO(pow)
+OF_ONE(atan) OF_ONE(log2) OF_TWO(atan2) OF_TWO(pow)
 #endif
 #ifdef __AVX__
 #include <immintrin.h>

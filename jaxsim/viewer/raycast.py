@@ -16,16 +16,19 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import ObjType
-from jaxsim.engine.kinematics.camera import ORTHOGRAPHIC, intrinsics, pixel_rays
+from jaxsim.engine.kinematics.camera import ORTHOGRAPHIC, intrinsics
 from jaxsim.math.arrays import inner
 from jaxsim.math.rotation import cross
-from jaxsim.math.safe import Array, normalize
+from jaxsim.math.safe import Array, divide
 from jaxsim.native.pool import for_each
+from jaxsim.native.stage import stage
 from jaxsim.viewer import scene_layout as layout
 from jaxsim.viewer.outlines import face, find_edge, moved, shift
-from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, make_scene_of_worlds, tree_of
-from jaxsim.viewer.shading import LAYERS, Ray, Seen, View, lit, paint, see, surface_at
+from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, make_scene_of_worlds, rigid_triangles, tree_of
+from jaxsim.viewer.shading import LAYERS, Ray, Seen, View, lit, paint, pixel_ray, see, surface_at
 from jaxsim.viewer.trace import Hit
+from jaxsim.xla.batching import depends
+from jaxsim.xla.compat import eval_jaxpr
 
 FREE_DISTANCE = 1.5  # of the free camera, in extents
 
@@ -43,14 +46,13 @@ class Image(NamedTuple):
 
 
 class Eye(NamedTuple):
-    """A camera (3,) and (3, 3), pixels a unit of the picture at distance 1 (fx, fy), and its rays (n, 3)."""
+    """A camera (3,) and (3, 3), pixels a unit of the picture at distance 1 (fx, fy), and the pixel of its axis (2,)."""
 
     pos: Array
     mat: Array
     scale: Array
+    centre: Array
     parallel: bool
-    origin: Array
-    way: Array
 
 
 def free_camera(
@@ -69,22 +71,20 @@ def free_camera(
     pos = (m.stat.center if lookat is None else lookat) - (FREE_DISTANCE * m.stat.extent + back) * ahead
     parallel = bool(g.orthographic)
     scale = height / g.fovy if parallel else height / (2 * np.tan(np.deg2rad(g.fovy) / 2))
-    x, y = np.meshgrid(np.arange(width) + 0.5 - width / 2, height / 2 - 0.5 - np.arange(height))
-    offset = (x.reshape(-1, 1) * right + y.reshape(-1, 1) * up) / scale
-    way = jnp.broadcast_to(ahead, offset.shape) if parallel else normalize(ahead + offset)[0]
-    origin = jnp.broadcast_to(pos, offset.shape) + (offset if parallel else 0)
     mat = jnp.stack([right, up, -ahead], 1)
     cast = lambda x: jnp.asarray(x, dtype)  # noqa: E731
-    return Eye(cast(pos), cast(mat), jnp.full(2, scale, dtype), parallel, cast(origin), cast(way))
+    return Eye(cast(pos), cast(mat), jnp.full(2, scale, dtype), jnp.array([width / 2, height / 2], dtype), parallel)
 
 
 def model_camera(m: Model, d: Data, cam: int, width: int, height: int) -> Eye:
     """A camera of the model."""
-    size = np.array([[width, height]])
-    origin, way = pixel_rays(m, d, np.array([cam]), size, rendered=True)
+    size, cams = np.array([[width, height]]), np.array([cam])
     parallel = bool(m.cam_projection[cam] == ORTHOGRAPHIC)
-    scale = jnp.full(2, height / m.cam_fovy[cam]) if parallel else intrinsics(m, np.array([cam]), size)[0, :2]
-    return Eye(d.cam_xpos[cam], d.cam_xmat[cam].reshape(3, 3), jnp.asarray(scale), parallel, origin, way)
+    scale = jnp.full(2, height / m.cam_fovy[cam]) if parallel else intrinsics(m, cams, size)[0, :2]
+    # MuJoCo's renderer takes the principal point from the picture's middle
+    pixels = divide(jnp.asarray(size[0], m.cam_fovy.dtype), m.cam_sensorsize[cam])
+    centre = size[0] / 2 - m.cam_intrinsic[cam, 2:] * pixels
+    return Eye(d.cam_xpos[cam], d.cam_xmat[cam].reshape(3, 3), jnp.asarray(scale), centre, parallel)
 
 
 def camera_id(m: Model, camera: int | str | None) -> int:
@@ -125,7 +125,7 @@ def render(
 
     Depth and colours are differentiable in poses, sizes, materials, lights and the camera: inside of surfaces, and with
     `edges` as means over pixels, where edges of shadows and of transparent objects do not move. Under jit, unused parts
-    of the image are not computed. Raises KeyError for an unknown camera.
+    of the image are not computed. Raises KeyError for an unknown camera and ValueError for a batch of worlds.
     """
     return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw, samples, edges, turn)[0]
 
@@ -145,16 +145,44 @@ def render_many(
     turn: Array | float = 0.0,
 ) -> list[Image]:
     """Pictures of several cameras in one world, of one scene; arguments as in `render`, sizes also for each camera."""
+    if d.geom_xpos.ndim > 2:
+        raise ValueError("`d` holds a batch of worlds: use render_batch, or map over worlds with jax.vmap")
     ids = [camera_id(m, camera) for camera in cameras]
-    scene = make_scene(m, d, tuple(int(g) for g in groups))
-    images = []
-    sizes = zip(*(x if isinstance(x, Sequence) else [x] * len(ids) for x in (width, height)), strict=True)
-    for cam, (wide, high) in zip(ids, sizes, strict=True):
+    sizes = []
+    given = zip(*(x if isinstance(x, Sequence) else [x] * len(ids) for x in (width, height)), strict=True)
+    for cam, (wide, high) in zip(ids, given, strict=True):
         w, h = m.cam_resolution[cam] if cam >= 0 else (640, 480)
-        w, h = samples * int(wide or w), samples * int(high or h)
-        eye = free_camera(m, w, h, lookat, turn) if cam < 0 else model_camera(m, d, cam, w, h)
-        images.append(_fewer(_picture(m, scene, eye, w, h, shadows, draw, edges), samples))
-    return images
+        sizes.append((samples * int(wide or w), samples * int(high or h)))
+
+    views_of = list(zip(ids, sizes, strict=True))
+
+    def seen_by(fixed: tuple[Model, Any], d: Data, lookat: Array | None, turn: Array | float) -> Any:
+        m, rigid = fixed
+        scene = make_scene(m, d, rigid, tuple(int(g) for g in groups))
+        eyes = (free_camera(m, w, h, lookat, turn) if k < 0 else model_camera(m, d, k, w, h) for k, (w, h) in views_of)
+        return scene, [_view(m, scene, eye) for eye in eyes]
+
+    fixed = m, rigid_triangles(m, d.geom_xpos.dtype)
+    scene, views = _by_poses(seen_by, m.opt.backend, fixed, d, lookat, turn)
+    return [
+        _fewer(_picture(m, scene, view, w, h, shadows, draw, edges), samples)
+        for view, (w, h) in zip(views, sizes, strict=True)
+    ]
+
+
+def _by_poses(function: Callable, backend: int, fixed: Any, *args: Any) -> Any:
+    """`function(fixed, *args)`, of which a stage computes what depends on `args`: a kernel or two of a GPU."""
+    traced, shape = jax.make_jaxpr(function, return_shape=True)(fixed, *args)
+    count = len(jax.tree.leaves(fixed))
+    moves = depends(traced.jaxpr, [i >= count for i in range(len(traced.jaxpr.invars))])
+
+    def some(moving: bool, *given: Any) -> list[Array]:
+        found = eval_jaxpr(traced.jaxpr, traced.consts, *jax.tree.leaves(given))
+        return [x for x, k in zip(found, moves, strict=True) if k == moving]
+
+    of_poses = stage(partial(some, True), label="a scene", backend=backend)
+    rest, moved = iter(some(False, fixed, *args)), iter(of_poses(fixed, *args))
+    return jax.tree.unflatten(jax.tree.structure(shape), [next(moved if k else rest) for k in moves])
 
 
 def render_worlds(
@@ -184,8 +212,8 @@ def render_worlds(
     else:
         first = jax.tree.map(lambda x: x[0], d)
         eye = model_camera(m, first, cam, w, h)
-        eye = eye._replace(pos=eye.pos + offset[0], origin=eye.origin + offset[0])
-    return _fewer(_picture(m, scene, eye, w, h, shadows, True, False), samples)
+        eye = eye._replace(pos=eye.pos + offset[0])
+    return _fewer(_picture(m, scene, _view(m, scene, eye), w, h, shadows, True, False), samples)
 
 
 def _fewer(image: Image, samples: int) -> Image:
@@ -204,48 +232,63 @@ def render_batch(m: Model, d: Data, camera: int | str | None = 0, **options: Any
 
 
 def _picture(
-    m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: bool, draw: Array | bool, edges: bool
+    m: Model, s: Scene, view: View, width: int, height: int, shadows: bool, draw: Array | bool, edges: bool
 ) -> Image:
-    view, rays = _view(m, s, eye)
-    if not len(s.kind):  # nothing but the sky
-        s = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
+    row, column = np.divmod(np.arange(width * height, dtype=np.int32), width)
+    pixels = np.stack([column, row], 1)
     amount = jnp.where(draw, width * height, 0).astype(jnp.int32)
     of_ray = partial(paint, sky=next(iter(layout.sky(m)), -1))
     has_shadows = shadows and bool((m.light_active & m.light_castshadow).any())
+    unlit = np.ones(len(s.lights.spot), s.pos.dtype)
+
+    def colour_of_pixel(s: Scene, view: View, pixel: Array) -> Array:
+        ray = pixel_ray(view, pixel)
+        seen = see(s, view, ray)
+        return of_ray(s, view, ray, seen, lit(s, view, ray, seen) if has_shadows else unlit)
+
+    def depth_of_pixel(s: Scene, view: View, pixel: Array) -> tuple[Array, Array]:
+        ray = pixel_ray(view, pixel)
+        seen = see(s, view, ray)
+        return _known_depth(s, view, ray, seen), jnp.where(seen.object[1] >= 0, seen.object[1], seen.object[0])
 
     def lights_of(count: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
-        unlit = jnp.ones((len(rays.way), len(s.lights.spot)), s.pos.dtype)
-        return _for_rays(lit, count, s, view, rays, seen) if has_shadows else unlit
+        return _for_rows(lit, count, s, view, rays, seen) if has_shadows else jnp.tile(unlit, (len(rays.way), 1))
 
     def colours(count: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
-        return _for_rays(of_ray, count, s, view, rays, seen, lights_of(count, s, view, rays, seen))
+        return _for_rows(of_ray, count, s, view, rays, seen, lights_of(count, s, view, rays, seen))
 
     def depths(_: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
-        return _known_depth(s, view, rays, seen)
+        return jax.vmap(_known_depth, (None, None, 0, 0))(s, view, rays, seen)
 
-    def smooth_rgb(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array) -> Array:
+    def found(count: Array, s: Scene, view: View) -> tuple[Ray, Seen]:
+        rays = jax.vmap(pixel_ray, (None, 0))(view, pixels)
+        seen = _for_rows(see, count, s, view, rays)
+        return rays, seen._replace(object=jnp.where(count > 0, seen.object, -1))  # zeros where no ray was cast
+
+    def smooth_rgb(count: Array, s: Scene, view: View) -> Array:
+        rays, seen = found(count, s, view)
+        reached = lights_of(count, s, view, rays, seen)
         inside = jax.vmap(of_ray, (None, None, 0, 0, 0))(s, view, rays, seen, reached)
         return inside + _outlines(s, view, rays, seen, width, colours) if edges else inside
 
-    def smooth_depth(s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+    def smooth_depth(count: Array, s: Scene, view: View) -> tuple[Array, Array]:
+        rays, seen = found(count, s, view)
         inside = jax.vmap(_depth, (None, None, 0, 0))(s, view, rays, seen)
-        return inside + _outlines(s, view, rays, seen, width, depths) if edges else inside
+        nearest = jnp.where(seen.object[:, 1] >= 0, seen.object[:, 1], seen.object[:, 0])
+        return inside + _outlines(s, view, rays, seen, width, depths) if edges else inside, nearest
 
-    seen = _for_rays(see, amount, s, view, rays)
-    seen = seen._replace(object=jnp.where(draw, seen.object, -1))  # zeros where no ray was cast
-    reached = lights_of(amount, s, view, rays, seen)
-    rgb = _with_derivatives(smooth_rgb, partial(_for_rays, of_ray, amount), s, view, rays, seen, reached)
-    rgb = jnp.where(draw, rgb, 0)
-    depth = _with_derivatives(smooth_depth, _known_depth, s, view, rays, seen)
+    native = lambda f: lambda count, s, view: _for_rows(f, count, s, view, pixels)  # noqa: E731
+    rgb = jnp.where(draw, _with_derivatives(smooth_rgb, native(colour_of_pixel), amount, s, view), 0)
+    depth, nearest = _with_derivatives(smooth_depth, native(depth_of_pixel), amount, s, view)
+    depth, nearest = jnp.where(draw, depth, view.far), jnp.where(draw, nearest, -1)
     o = layout.objects(m)
-    nearest = jnp.where(seen.object[:, 1] >= 0, seen.object[:, 1], seen.object[:, 0])
     table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)
     segmentation = jnp.asarray(table)[jnp.where(nearest < 0, -1, nearest % max(len(o.row), 1))]
     return Image(*(x.reshape(height, width, *x.shape[1:]) for x in (rgb, depth, segmentation)))
 
 
-def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
-    """The view of a camera, and its rays, which start at the near plane."""
+def _view(m: Model, s: Scene, eye: Eye) -> View:
+    """The view of a camera."""
     dtype = s.pos.dtype
     near, far = (jnp.asarray(x * m.stat.extent, dtype) for x in (m.vis.map.znear, m.vis.map.zfar))
     axis = -eye.mat[:, 2]
@@ -258,17 +301,15 @@ def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
     plane, haze = jnp.int32(-1), np.append(np.asarray(m.vis.rgba.haze)[:3], m.vis.map.haze)
     for k in planes[::-1]:
         plane = jnp.where(jnp.all(s.size[k, :2] == 0), jnp.int32(k), plane)
-    view = View(
-        eye.pos, axis, eye.mat[:, 0] / eye.scale[0], eye.mat[:, 1] / eye.scale[1], jnp.array(eye.parallel),
+    return View(
+        eye.pos, axis, eye.mat[:, 0] / eye.scale[0], eye.mat[:, 1] / eye.scale[1], eye.centre, jnp.array(eye.parallel),
         near, far, plane, jnp.asarray(haze, dtype), behind, layers, trees,
     )  # fmt: skip
-    start = eye.origin + eye.way * (near / inner(eye.way, axis))[:, None]
-    return view, Ray(start.astype(dtype), eye.way.astype(dtype))
 
 
-def _for_rays(function: Callable, count: Array, s: Scene, view: View, rays: Ray, *more: Any) -> Any:
-    """`function(scene, view, ray, ...)` of rays (n,)."""
-    return for_each(lambda shared, row, _: function(*shared, *row), (s, view), (rays, *more), count, by_vectors=True)
+def _for_rows(function: Callable, count: Array, s: Scene, view: View, *rows: Any) -> Any:
+    """`function(scene, view, ...)` of rows (n,): rays, or pixels."""
+    return for_each(lambda shared, row, _: function(*shared, *row), (s, view), rows, count, by_vectors=True)
 
 
 def _depth(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
@@ -277,9 +318,9 @@ def _depth(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
     return jnp.where(seen.object[0] >= 0, view.near + (point - ray.start) @ view.axis, view.far)
 
 
-def _known_depth(_: Scene, view: View, rays: Ray, seen: Seen) -> Array:
-    """The same of rays (n,), from the distances that were found."""
-    return jnp.where(seen.object[:, 0] >= 0, view.near + seen.dist[:, 0] * inner(rays.way, view.axis), view.far)
+def _known_depth(_: Scene, view: View, ray: Ray, seen: Seen) -> Array:
+    """The same, from the distance that was found."""
+    return jnp.where(seen.object[0] >= 0, view.near + seen.dist[0] * (ray.way @ view.axis), view.far)
 
 
 def _outlines(s: Scene, view: View, rays: Ray, seen: Seen, width: int, colours: Callable) -> Array:
@@ -301,11 +342,11 @@ def _outlines(s: Scene, view: View, rays: Ray, seen: Seen, width: int, colours: 
     step = jnp.asarray(step, rays.way.dtype)[pairs]
     ray = Ray(rays.start[a], rays.way[a])
     hits = (Hit(*(x[k] for x in first)) for k in (a, b))
-    edge = _for_rays(find_edge, count, *shown, jax.tree.map(jax.lax.stop_gradient, ray), step, *hits, faces[a])
+    edge = _for_rows(find_edge, count, *shown, jax.tree.map(jax.lax.stop_gradient, ray), step, *hits, faces[a])
     of_sides = []
     for along in (edge.before, edge.after):
         mine = jax.vmap(moved, (None, 0, 0))(shown[1], ray, along[:, None] * step)
-        of_sides.append(colours(count, *shown, mine, _for_rays(see, count, *shown, mine)))
+        of_sides.append(colours(count, *shown, mine, _for_rows(see, count, *shown, mine)))
     move = jax.vmap(shift, (None, None, 0, 0, 0))(s, view, ray, step, edge)
     jump = jax.lax.stop_gradient(of_sides[0] - of_sides[1])
     move = jnp.where(np.arange(len(table)) < count, move, 0).reshape(-1, *[1] * (jump.ndim - 1))

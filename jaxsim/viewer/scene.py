@@ -99,9 +99,12 @@ class Scene(NamedTuple):
     shadow_cone: Array
 
 
-def make_scene(m: Model, d: Data, groups: tuple[int, ...] = GROUPS) -> Scene:
-    """The scene at the poses in `d` (after `camlight`; `flex` and `tendon` where the model has them)."""
-    s, box = _objects(m, d, groups)
+def make_scene(m: Model, d: Data, rigid: Triangles, groups: tuple[int, ...] = GROUPS) -> Scene:
+    """The scene at the poses in `d` (after `camlight`; `flex` and `tendon` where the model has them).
+
+    `rigid` are the triangles of `rigid_triangles(m, dtype)`.
+    """
+    s, box = _objects(m, d, rigid, groups)
     return _with_tree(s, box, layout.next_nodes(m))
 
 
@@ -111,7 +114,8 @@ def make_scene_of_worlds(m: Model, d: Data, offset: Array, groups: tuple[int, ..
     Static planes and lights are those of the first world, and do not move; everything else is there in every world.
     """
     nworld, o = len(offset), layout.objects(m)
-    worlds, box = jax.vmap(lambda d: _objects(m, d, groups))(d)
+    rigid = rigid_triangles(m, d.geom_xpos.dtype)
+    worlds, box = jax.vmap(lambda d: _objects(m, d, rigid, groups))(d)
     first = jax.tree.map(lambda x: x[0], worlds)
     is_soft, world = o.kind == SOFT, np.arange(nworld)[:, None]
     move = jnp.asarray(offset, worlds.pos.dtype)
@@ -143,10 +147,14 @@ def _with_tree(s: Scene, box: Array, after: np.ndarray) -> Scene:
     """A scene with a tree over the boxes (n, 6) of its objects."""
     order = _along_curve(box)
     tree = heap_of_boxes(box[order], layout.power_of_two(len(box)))
-    return s._replace(order=order, box=tree, next=jnp.asarray(after))
+    s = s._replace(order=order, box=tree, next=jnp.asarray(after))
+    if len(box):
+        return s
+    # nothing but the sky: tables have a row all the same
+    return jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
 
 
-def _objects(m: Model, d: Data, groups: tuple[int, ...]) -> tuple[Scene, Array]:
+def _objects(m: Model, d: Data, rigid: Triangles, groups: tuple[int, ...]) -> tuple[Scene, Array]:
     """A scene without the tree over its objects, and the boxes (n, 6) of these."""
     o, dtype = layout.objects(m), d.geom_xpos.dtype
     pos, mat, size, shown = _places(m, d, o)
@@ -154,7 +162,7 @@ def _objects(m: Model, d: Data, groups: tuple[int, ...]) -> tuple[Scene, Array]:
     seen = np.isin(np.clip(o.group, 0, NGROUP - 1), groups) | (o.objtype == ObjType.ACTUATOR)
     shown = shown & seen & (rgba[:, 3] != 0)
     heaps = layout.heaps_of_rigid(m), layout.heaps_of_soft(m)
-    rigid, soft = _rigid(m, dtype), _soft(m, d)
+    soft = _soft(m, d)
     index = np.maximum(o.shape, 0)
 
     def pick(k: int) -> np.ndarray:
@@ -392,7 +400,8 @@ def _triangles(corner: Array, normal: Array, coordinate: np.ndarray, heaps: layo
     return Triangles(*flat, _trees(corner, heaps, corner.dtype))
 
 
-def _rigid(m: Model, dtype: Any) -> Triangles:
+def rigid_triangles(m: Model, dtype: Any) -> Triangles:
+    """Triangles of meshes and height fields, in their own frames."""
     corners, normals, coordinates = [jnp.zeros((0, 3, 3), dtype)], [jnp.zeros((0, 3, 3), dtype)], [np.zeros((0, 3, 2))]
     for shape, (_, i) in zip(layout.rigid_meshes(m), layout.rigid_shapes(m), strict=True):
         if isinstance(shape, Mesh):

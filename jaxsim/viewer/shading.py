@@ -28,7 +28,8 @@ SKY_RADIUS = 0.7  # of the cylinder that the sky is painted on, in distances of 
 class View(NamedTuple):
     """Data shared by the rays of a picture: the eye, the camera's axis, vectors to the next pixel at a distance of 1.
 
-    `parallel`: whether rays are parallel, so that pixels have the same size everywhere. `near` and `far` are distances
+    `centre` (2,) is where the axis meets the picture, in pixels from its top left corner. `parallel`: whether rays are
+    parallel, so that pixels have the same size everywhere. `near` and `far` are distances
     of planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind`
     marks planes seen from behind. `layers` is the number of surfaces of a ray that are searched, one without
     transparent objects. `box` (2 nodes, 6) are trees over the opaque objects and over the transparent ones.
@@ -38,6 +39,7 @@ class View(NamedTuple):
     axis: Array
     right: Array
     up: Array
+    centre: Array
     parallel: Array
     near: Array
     far: Array
@@ -84,6 +86,16 @@ def _split(x: Array) -> tuple[Array, ...]:
 
 def _dot(a: Vector, b: Vector) -> Array:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def pixel_ray(view: View, pixel: Array) -> Ray:
+    """The ray through the middle of a pixel: column and row (2,) from the top left; differentiable in the view."""
+    x, y = (pixel[i].astype(view.eye.dtype) + 0.5 - view.centre[i] for i in range(2))
+    offset = x * view.right - y * view.up
+    plane = view.axis + offset
+    way = safe.normalize(plane)[0]
+    start = view.eye + jnp.where(view.parallel, offset + view.near * view.axis, view.near * plane)
+    return Ray(start, jnp.where(view.parallel, view.axis, way))
 
 
 def far_end(view: View, ray: Ray) -> Array:

@@ -71,6 +71,7 @@ class Viewer:
         server: Any = None,
     ):
         self.m, self.keyframe = m, keyframe
+        self.shown = jax.device_get(m)  # of which single numbers are read
         self.server = server or viser.ViserServer(host=host, port=port, label=m.modelname or "jaxsim", verbose=False)
         self.lock = threading.Lock()
         self.size = float(m.stat.extent)
@@ -81,7 +82,7 @@ class Viewer:
         self._times: list[float] = []
         self._values: list[np.ndarray] = []
         self.geoms = self._add_geoms()
-        self.surfaces = surfaces(m)
+        self.surfaces = surfaces(self.shown)
         self._add_view()
         self._add_panel(paused)
         self.reset()
@@ -102,7 +103,7 @@ class Viewer:
             for slider, value in zip(self.sliders, np.asarray(d.ctrl), strict=True):
                 slider.value = float(np.clip(value, slider.min, slider.max))
             # until `forward` is compiled, poses by NumPy
-            self.data = self._forward(self.m, d) if self.ready.is_set() else place(*jax.device_get((self.m, d)))
+            self.data = self._forward(self.m, d) if self.ready.is_set() else place(self.shown, jax.device_get(d))
             self._times, self._values = [], []
         self.draw()
 
@@ -171,7 +172,7 @@ class Viewer:
     def _draw_surfaces(self, frame: dict) -> None:
         """Draw flexes and skins, whose triangles move: meshes of one colour that replace those of the last frame."""
         for i, s in enumerate(self.surfaces):
-            rows = surface_triangles(self.m, s, frame)
+            rows = surface_triangles(self.shown, s, frame)
             points, faces = _merge_vertices(rows[:, :3])
             colour = tuple(round(255 * c) for c in np.clip(s.rgba[:3], 0, 1))
             opacity = float(s.rgba[3]) if s.rgba[3] < 1 else None
@@ -182,7 +183,7 @@ class Viewer:
 
     def _add_geoms(self) -> dict[int, Any]:
         """Add a mesh for each visible geom, textured where the geom shows an image; returns the handles by geom id."""
-        m, scene = self.m, self.server.scene
+        m, scene = self.shown, self.server.scene
         scene.set_up_direction("+z")
         handles = {}
         for g in range(m.ngeom):
@@ -229,7 +230,7 @@ class Viewer:
     def _add_view(self) -> None:
         """Set the sky, lights that cast shadows and the initial camera."""
         self.server.scene.configure_default_lights(enabled=True, cast_shadow=True)
-        colour = np.round(255 * np.array(sky_colours(self.m))[::-1]).astype(np.uint8)
+        colour = np.round(255 * np.array(sky_colours(self.shown))[::-1]).astype(np.uint8)
         rows = np.linspace(1, 0, 64)[:, None]
         sky = colour[0] * (1 - rows) + colour[1] * rows
         self.server.scene.set_background_image(np.repeat(sky[:, None], 8, 1).astype(np.uint8))
@@ -256,7 +257,7 @@ class Viewer:
         self._lines("axes", axes, (60, 120, 240))
         tendons = tendon_segments(self.m, frame) if self.show["tendons"].value else []
         for t in range(self.m.ntendon):
-            colour = tuple(int(255 * c) for c in np.clip(self.m.tendon_rgba[t, :3], 0, 1))
+            colour = tuple(int(255 * c) for c in np.clip(self.shown.tendon_rgba[t, :3], 0, 1))
             self._lines(f"tendon_{t}", tendons[t] if tendons else none, colour)
         pull = none
         if self._target is not None:
@@ -288,7 +289,7 @@ class Viewer:
 
     def _add_panel(self, paused: bool) -> None:
         """Add the buttons, sliders and plots."""
-        gui, m = self.server.gui, self.m
+        gui, m = self.server.gui, self.shown
         self._handles: dict[str, Any] = {}
         self.status = gui.add_markdown("")
         self.playing = gui.add_checkbox("Run", not paused)
@@ -372,7 +373,7 @@ class Viewer:
         """Show the geoms of the chosen groups."""
         shown = tuple(i for i, box in self.groups.items() if box.value)
         for g, handle in self.geoms.items():
-            handle.visible = visible(self.m, g, shown)
+            handle.visible = visible(self.shown, g, shown)
 
     def _rows(self) -> np.ndarray:
         """Indices in `sensordata` of the chosen sensor."""

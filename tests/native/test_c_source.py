@@ -217,13 +217,6 @@ def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path
         tmp_path.mkdir()
 
 
-def test_real_entries_come_first():
-    order, total = pool.real_first(jnp.array([2, 0, 1]), 3)
-    assert total == 3
-    np.testing.assert_array_equal(order[:3], [0, 1, 6])
-    np.testing.assert_array_equal(np.sort(order), np.arange(9))
-
-
 @needs_compiler
 def test_a_kernel_searches_the_first_entries_of_each_world(tmp_path):
     counts = np.array([0, 2, 0, 0, 3, 1, 0], np.int32)

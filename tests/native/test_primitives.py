@@ -66,6 +66,8 @@ UNARY = {
         **{n: getattr(lax, n) for n in ("sqrt", "rsqrt", "cbrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan")},
         **{n: getattr(lax, n) for n in ("tanh", "asin", "acos", "atan", "log1p", "expm1", "sinh", "cosh", "exp2")},
         **{n: getattr(lax, n) for n in ("asinh", "acosh", "atanh", "logistic", "erf", "is_finite")},
+        "log2": jnp.log2,  # primitives of newer versions of JAX
+        "one_minus_square": getattr(lax, "one_minus_square", lambda x: 1 - x * x),
         "round": lambda x: (lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), lax.round(x)),
         "reduce_precision": lambda x: lax.reduce_precision(x, jnp.finfo(x.dtype).nexp, jnp.finfo(x.dtype).nmant),
     },

@@ -8,6 +8,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import ObjType
+from jaxsim.native import launch as kernels
+from jaxsim.native.function import choices_of
 from jaxsim.native.pool_native import ENTRIES_OF_PART
 from jaxsim.viewer.raycast import render, render_batch
 
@@ -133,6 +135,30 @@ def test_images_of_a_batch_and_their_derivatives_are_those_of_each_world():
         for slope, alone in zip(slopes, jax.grad(middle, (0, 1))(z, radii[i, 0]), strict=True):
             assert slope[i] == pytest.approx(float(alone), rel=1e-6) and abs(alone) > 0.01
     assert abs(apart[0][0].depth - apart[0][1].depth).max() > 0.1
+
+
+def test_a_world_without_objects_shows_the_sky():
+    m = jaxsim.load_model(XML[: XML.index("<geom")] + "</worldbody></mujoco>")
+    image = jax.jit(lambda d: render(m, d, None, 4, 2))(jaxsim.make_data(m))
+    np.testing.assert_allclose(image.rgb, np.broadcast_to([0, 0, 1], (2, 4, 3)), atol=1e-3)
+    assert (np.asarray(image.segmentation) == -1).all()
+
+
+def test_colours_of_a_batch_are_two_kernels_for_cuda(monkeypatch):
+    monkeypatch.setattr(kernels, "ptx_of", lambda _: "// of this test")
+    m = jaxsim.load_model(XML)
+    worlds = jax.tree.map(lambda x: jax.ShapeDtypeStruct((3, *jnp.shape(x)), x.dtype), jaxsim.make_data(m))
+    colours = jax.jit(lambda d: render_batch(m, d, "down").rgb).trace(worlds)
+    chosen = choices_of(lambda: colours.lower(lowering_platforms=("cuda",)))
+    assert len(chosen) == 2
+    assert not any(choice.cause for choice in chosen)
+
+
+def test_a_batch_without_vmap_is_an_error():
+    m = jaxsim.load_model(XML)
+    d = jax.vmap(lambda _: jaxsim.make_data(m))(jnp.arange(2))
+    with pytest.raises(ValueError, match="batch of worlds: use render_batch"):
+        render(m, d, "down")
 
 
 def test_an_unknown_camera_is_an_error():

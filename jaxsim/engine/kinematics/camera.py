@@ -28,25 +28,21 @@ def intrinsics(m: Model, cams: np.ndarray, resolution: np.ndarray) -> Array:
     return xp.where(flat, parallel, xp.where(measured, physical, angular))
 
 
-def pixel_rays(m: Model, d: Data, cams: np.ndarray, resolution: np.ndarray, rendered: bool) -> tuple[Array, Array]:
+def pixel_rays(m: Model, d: Data, cams: np.ndarray, resolution: np.ndarray) -> tuple[Array, Array]:
     """Return origins and unit directions (n, 3) of the rays through the pixels of cameras, one camera after the other.
+
+    Pixels lie where MuJoCo's rangefinder has them (mju_camPixelRay), not its renderer: the principal point is measured
+    from the image's corner, and orthographic images are as wide as they are high.
 
     Args:
         cams: (k,) static ids.
         resolution: (k, 2) static width and height of each image; pixels go row by row from the top left.
-        rendered: whether pixels are placed as in MuJoCo's renderer. Its rangefinder (mju_camPixelRay) differs:
-            it takes the principal point from the image's corner, and orthographic images as wide as they are high.
     """
     xp = xp_of(d.cam_xpos, m.cam_fovy)
     owner = np.repeat(np.arange(len(cams)), np.prod(resolution, axis=1, dtype=int))
     col = np.concatenate([np.tile(np.arange(w), h) for w, h in resolution])
     row = np.concatenate([np.repeat(np.arange(h), w) for w, h in resolution])
     fx, fy, cx, cy = take(intrinsics(m, cams, resolution), owner).T
-    if rendered:
-        scale = divide(np.asarray(resolution, m.cam_fovy.dtype), take(m.cam_sensorsize, cams))
-        shift = take(take(m.cam_intrinsic, cams)[:, 2:] * scale, owner)
-        width, height = resolution[owner].T
-        cx, cy = width / 2 - shift[:, 0], height / 2 - shift[:, 1]
     x, y = (col + 0.5 - cx) / fx, -(row + 0.5 - cy) / fy
     mat = take(take(d.cam_xmat, cams).reshape(-1, 3, 3), owner)
     pos = take(take(d.cam_xpos, cams), owner)
@@ -56,6 +52,5 @@ def pixel_rays(m: Model, d: Data, cams: np.ndarray, resolution: np.ndarray, rend
         return pos, way
     flat = (m.cam_projection[cams] == ORTHOGRAPHIC)[owner][:, None]
     half = take(take(m.cam_fovy, cams), owner) / 2
-    aspect = (resolution[:, 0] / resolution[:, 1])[owner] if rendered else 1.0
-    offset = matvec(mat, xp.stack([x * half * aspect, y * half, xp.zeros_like(x)], axis=1))
+    offset = matvec(mat, xp.stack([x * half, y * half, xp.zeros_like(x)], axis=1))
     return xp.where(flat, pos + offset, pos), xp.where(flat, -mat[:, :, 2], way)

@@ -71,7 +71,7 @@ def rangefinder(m: Model, d: Data, ids: np.ndarray) -> Array:
     axis = -direction
     if len(rays.cams):
         resolution = m.cam_resolution[rays.cams]
-        from_cameras = pixel_rays(m, d, rays.cams, resolution, rendered=False)
+        from_cameras = pixel_rays(m, d, rays.cams, resolution)
         owner = np.repeat(rays.cams, np.prod(resolution, axis=1, dtype=int))
         camera_axis = take(d.cam_xmat, owner).reshape(-1, 3, 3)[:, :, 2]
         eye = jnp.concatenate([origin, take(d.cam_xpos, owner)])
