@@ -65,11 +65,10 @@ def fit_tosses(path: Path) -> None:
         tosses = [record[name].astype(float) for name in record.files]
     m = jaxsim.load_model(cube.model())
     known = identify.Initial(qpos=np.repeat((5e-4, 3e-3), 3), qvel=np.repeat((0.03, 0.3), 3))
-    parameters = [p for p in cube.parameters(m)[:-2] if p.labels[0] not in ("centre[0]", "size[0]")]
-    fit = identify.identify(
-        m, cube.recorded(m, tosses, cube.FIRST), parameters, iterations=8, horizons=(), initial=known,
-        loss=identify.Loss("cauchy", 2.0),
-    )  # fmt: skip
+    parameters = [p for p in cube.parameters(m, cube.SOLID)[:-2] if p.labels[0] not in ("centre[0]", "size[0]")]
+    records = cube.recorded(m, np.array([toss[:40] for toss in tosses]))
+    loss = identify.Loss("cauchy", 2.0)
+    fit = identify.identify(m, records, parameters, iterations=8, horizons=(), initial=known, loss=loss)
     print(fit)
     t, seconds = os.times(), time.perf_counter() - began
     print(f"{len(tosses)} tosses, {len(fit.values)} parameters: {seconds:.0f} s")

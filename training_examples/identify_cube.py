@@ -1,13 +1,12 @@
-"""Identify contact, friction and shape of a real cube from 400 tosses, and write cube_fitted.xml.
+"""Identify contact, friction, inertia and shape of a real cube from 400 tosses, and write cube_fitted.xml.
 
 The tosses (`--data`, an .npz with an array (n, 13) for each: position, quaternion, velocity, angular velocity of the
 body, 148 Hz) are those of Pfrommer, Halm and Posa, "ContactNets" (CoRL 2020). They are not part of the repository.
 Three quarters are fitted, the rest is held out.
-First the flight and the 0.1 s after the first impact are fitted by exact derivatives, with first states known up to
-their noise. After several impacts derivatives mislead: whole tosses are fitted by a search that begins there, from
-first states with new noise in every generation.
+Whole tosses are chaotic: they are cut into windows of 0.17 s, which begin at states smoothed over seven rows. Exact
+derivatives fit a part of them, then a search without derivatives fits them all.
 Expected: on held-out tosses, from the measured first state on, half the error of a box with friction 0.18.
-Writes cube_fitted.xml, cube.html with values, intervals and residuals of the first impacts, and cube.svg.
+Writes cube_fitted.xml, cube.html with values, intervals and residuals of the windows, and cube.svg.
 """
 
 import argparse
@@ -19,21 +18,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from common import describe, finish, options
+from scipy.spatial.transform import Rotation
 
 import jaxsim
 from jaxsim import identify
 from jaxsim.identify.save import written
 
 WIDTH, RATE, SUBSTEPS = 0.1048, 148, 4
-MASS, ROWS, FIRST, AFTER = 0.37, 112, 40, 16  # rows of whole tosses, of first impacts, after them
+MASS, ROWS, SMOOTHED, APART = 0.37, 26, 3, 8  # rows of a window; to each side of its start; between two starts
 CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 FACES = np.concatenate([np.eye(3), -np.eye(3)])
 POINTS = np.concatenate([CORNERS, FACES])
-PARTS = 3  # of the fitted tosses, one a generation of the search
+PART = 400  # windows of a generation of the search
+SOLID, HOLLOW = (0.87, 1.147), (1.28, 1.73)  # inertia of a solid cube, and of one of acrylic of this mass, within 15 %
 INERTIA = MASS * WIDTH**2 / 6
 HALF, ROUND, ROLLING = 0.0518, 0.005, 0.001
 SIGMA = {"pos": 0.002, "quat": 0.01}
-NOISE = identify.Initial(qvel=np.repeat((0.003, 0.05), 3))  # of first states in the search, a quarter of the measured
+SMOOTH = 4e-4, 6e-3  # m and rad, residuals of a parabola where the cube does not touch the table
 
 
 def model(corners: bool = True) -> str:
@@ -55,7 +56,7 @@ def model(corners: bool = True) -> str:
     )
 
 
-def parameters(m) -> list:
+def parameters(m, inertias) -> list:
     """Nineteen numbers: contact, friction, gravity, mass centre, inertia, half sizes and radius; the faces' last."""
     spheres = np.array([m.name2id("geom", f"corner{i}") for i in range(8)] + [m.name2id("geom", f"face{i}") for i in
                        range(6)])  # fmt: skip
@@ -95,78 +96,80 @@ def parameters(m) -> list:
         number("gravity", 9.7, gravity, 9.63, 9.82),
         number("centre", [1e-6, 0, 0], lambda m, v: m.replace(body_ipos=m.body_ipos.at[1].set(v)), -0.02, 0.02,
                log=False, constants=True),
-        number("inertia", 1.1, inertia, 0.87, 1.147, constants=True),
+        number("inertia", np.mean(inertias), inertia, *inertias, constants=True),
         number("size", [HALF, HALF, HALF, ROUND], shape, 0.001, 0.056, log=False, constants=True),
         number("face_friction", 0.28, column("geom_friction", 0, faces), 0.02, 2.0),
         number("bulge", 3e-4, bulge, -0.002, 0.003, log=False, constants=True),
     ]  # fmt: skip
 
 
-def recorded(m, tosses, rows):
-    """Recordings at the model's time step from measured first states; a row of a toss is one of `SUBSTEPS` rows."""
-    n, k = rows * SUBSTEPS, len(tosses)
-    y = np.full((k, n, 7), np.nan)
-    for i, toss in enumerate(tosses):
-        part = toss[:rows, :7]
-        y[i, : len(part) * SUBSTEPS : SUBSTEPS] = part
-    first, parts = np.array([toss[0] for toss in tosses]), {"pos": y[..., :3], "quat": y[..., 3:]}
-    return identify.recordings(m, np.zeros((k, n, 0)), parts, sigma=SIGMA, qpos=first[:, :7], qvel=first[:, 7:])
-
-
-def until_first_impact(tosses) -> list[np.ndarray]:
-    """Tosses until `AFTER` rows after a corner is first near the table, of those that begin with 8 rows of flight."""
-    found = []
-    for toss in tosses:
-        w, x, y, z = toss[:, 3:7].T
-        up = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], 1)  # in the cube's frame
-        impact = int(np.argmax(toss[:, 2] - 0.5 * WIDTH * np.abs(up).sum(1) < 0.004))
-        found += [toss[: impact + AFTER]] if 8 <= impact <= FIRST - AFTER else []
+def windows(toss) -> list[np.ndarray]:
+    """Parts of a toss (ROWS, 13) that begin at the measured first state, or at a smoothed one between impacts."""
+    found, last = [toss[:ROWS].copy()], 0
+    for i in range(APART, len(toss) - ROWS):
+        state = smoothed(toss[i - SMOOTHED : i + SMOOTHED + 1]) if i >= last + APART else None
+        part = toss[i : i + ROWS].copy()
+        moves = np.linalg.norm(part[-1, :3] - part[0, :3]) > 0.01 or abs(part[0, 3:7] @ part[-1, 3:7]) < 0.999
+        if state is not None and moves:
+            part[0], last = state, i
+            found.append(part)
     return found
 
 
-def errors(y, tosses) -> np.ndarray:
-    """Mean errors (..., k, 2) of poses (..., k, rows, 7) over the rows of tosses: share of the width, degrees."""
-    rows = y.shape[-2]
-    measured, weight = np.zeros((len(tosses), rows, 7)), np.zeros((len(tosses), rows))
-    for i, toss in enumerate(tosses):
-        n = min(len(toss), rows)
-        measured[i, :n], weight[i, :n] = toss[:n, :7], 1 / len(toss)
-        weight[i, n - 1] += (len(toss) - n) / len(toss)  # the cube rests: later errors are the last one
+def smoothed(rows) -> np.ndarray | None:
+    """State (13,) in the middle of rows by parabolas in time, or None where these do not fit, as in an impact."""
+    seconds = (np.arange(len(rows)) - SMOOTHED) / RATE
+    powers = seconds[:, None] ** np.arange(3)
+    turns = Rotation.from_quat(rows[:, [4, 5, 6, 3]])
+    middle = turns[SMOOTHED]
+    poses = np.concatenate([rows[:, :3], (middle.inv() * turns).as_rotvec()], 1)
+    fitted = np.linalg.lstsq(powers, poses, rcond=None)[0]
+    off = np.sqrt(np.square(powers @ fitted - poses).reshape(-1, 2, 3).mean((0, 2)))
+    if (off > SMOOTH).any():
+        return None
+    x, y, z, w = (middle * Rotation.from_rotvec(fitted[0, 3:])).as_quat()
+    return np.concatenate([fitted[0, :3], (w, x, y, z), fitted[1]])
+
+
+def recorded(m, parts):
+    """Recordings of windows (k, rows, 13) at the model's time step; a row of a window is one of `SUBSTEPS` rows."""
+    n, k = parts.shape[1] * SUBSTEPS, len(parts)
+    y, first = np.full((k, n, 7), np.nan), parts[:, 0]
+    y[:, ::SUBSTEPS] = parts[..., :7]
+    columns = {"pos": y[..., :3], "quat": y[..., 3:]}
+    return identify.recordings(m, np.zeros((k, n, 0)), columns, sigma=SIGMA, qpos=first[:, :7], qvel=first[:, 7:])
+
+
+def errors(y, measured) -> np.ndarray:
+    """Mean errors (..., 2) of poses (..., rows, 7) over rows: share of the width, degrees."""
     apart = np.linalg.norm(y[..., :3] - measured[..., :3], axis=-1) / WIDTH
-    along = np.clip(np.abs((y[..., 3:] * measured[..., 3:]).sum(-1)), 0, 1)
-    turned = np.where(weight > 0, 2 * np.degrees(np.arccos(along)), 0)
-    return np.stack([(weight * apart).sum(-1), (weight * turned).sum(-1)], -1)
+    along = np.clip(np.abs((y[..., 3:7] * measured[..., 3:7]).sum(-1)), 0, 1)
+    return np.stack([apart.mean(-1), 2 * np.degrees(np.arccos(along)).mean(-1)], -1)
 
 
-def predicted(problem, free, tosses, rng) -> np.ndarray:
-    """Errors (s, k, 2) of whole tosses for coordinates (s, p), from first states with noise, the same for all s."""
-    point, found = problem.start(free), []
-    noise = rng.standard_normal(point.shift.shape[1:]).astype(point.shift.dtype)
-    for place, y, _ in problem.simulated(point._replace(shift=np.broadcast_to(noise, point.shift.shape))):
-        found.append(errors(y[:, :, ::SUBSTEPS].astype(float), tosses[place]))
-    return np.minimum(np.nan_to_num(np.concatenate(found, 1), nan=1e3), (2.0, 180.0))
+def costs(problem, free, parts) -> np.ndarray:
+    """Costs (s,) of coordinates (s, p): errors of windows in units of 0.02 of the width and 2 degrees, at most 8."""
+    y = np.concatenate([y[:, :, ::SUBSTEPS] for _, y, _ in problem.simulated(problem.start(free))], 1)
+    found = np.nan_to_num(errors(y.astype(float), parts), nan=1e3) / (0.02, 2.0)
+    return np.minimum(found, 8).sum(-1).mean(-1)
 
 
-def in_mujoco(text, tosses) -> np.ndarray:
-    """Errors (k, 2) of whole tosses from their measured first states, in MuJoCo."""
+def in_mujoco(text, toss) -> np.ndarray:
+    """Poses (n, 7) of a whole toss from its measured first state, in MuJoCo."""
     import mujoco
 
     m = mujoco.MjModel.from_xml_string(text)
-    d, found = mujoco.MjData(m), []
-    for toss in tosses:
-        mujoco.mj_resetData(m, d)
-        d.qpos[:], d.qvel[:] = toss[0, :7], toss[0, 7:]
-        rows = [toss[0, :7].copy()]
-        for _ in toss[1:]:
-            mujoco.mj_step(m, d, SUBSTEPS)
-            rows.append(d.qpos.copy())
-        found.append(errors(np.array(rows)[None], [toss])[0])
-    return np.array(found)
+    d = mujoco.MjData(m)
+    d.qpos[:], d.qvel[:] = toss[0, :7], toss[0, 7:]
+    rows = [toss[0, :7].copy()]
+    for _ in toss[1:]:
+        mujoco.mj_step(m, d, SUBSTEPS)
+        rows.append(d.qpos.copy())
+    return np.array(rows)
 
 
 def picture(path: Path, models, tosses) -> None:
     """Draw height and rotation error of held-out tosses, measured, before and after."""
-    import mujoco
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 6), layout="constrained")
@@ -174,17 +177,9 @@ def picture(path: Path, models, tosses) -> None:
     for toss, axes in zip(tosses, grid.T, strict=False):
         seconds = np.arange(len(toss)) / RATE
         for text, color, label in zip(models, ("tab:orange", "tab:blue"), ("before", "after"), strict=True):
-            m = mujoco.MjModel.from_xml_string(text)
-            d = mujoco.MjData(m)
-            d.qpos[:], d.qvel[:] = toss[0, :7], toss[0, 7:]
-            rows = [toss[0, :7].copy()]
-            for _ in toss[1:]:
-                mujoco.mj_step(m, d, SUBSTEPS)
-                rows.append(d.qpos.copy())
-            y = np.array(rows)
+            y = in_mujoco(text, toss)
             axes[0].plot(seconds, y[:, 2], color=color, lw=1, label=label)
-            along = np.clip(np.abs((y[:, 3:] * toss[:, 3:7]).sum(1)), 0, 1)
-            axes[1].plot(seconds, 2 * np.degrees(np.arccos(along)), color=color, lw=1, label=label)
+            axes[1].plot(seconds, errors(y[:, None], toss[:, None])[:, 1], color=color, lw=1, label=label)
         axes[0].plot(seconds, toss[:, 2], "k:", lw=1.5, label="measured")
         axes[1].set(xlabel="s")
     grid[0, 0].set(ylabel="height (m)")
@@ -197,6 +192,7 @@ def picture(path: Path, models, tosses) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=Path("cube_tosses.npz"), help="the tosses, .npz")
     parser.add_argument("--seconds", type=float, default=60, help="processor time of the search")
+    parser.add_argument("--solid", action="store_true", help="inertia within 15 % of a solid cube's")
 
 
 def main():
@@ -206,50 +202,54 @@ def main():
     with np.load(args.data) as record:
         tosses = [record[name].astype(float) for name in record.files]
     order = np.random.default_rng(args.seed).permutation(len(tosses))
-    count = 12 if args.smoke else int(0.75 * len(tosses))
+    count = 40 if args.smoke else int(0.75 * len(tosses))
     fitted, held_out = ([tosses[i] for i in part] for part in (order[:count], order[int(0.75 * len(tosses)) :]))
     m = jaxsim.load_model(model())
+    numbers = parameters(m, SOLID if args.solid else HOLLOW)
     began = time.process_time(), time.perf_counter()
-    impacts = until_first_impact(fitted)[:60]
-    records = recorded(m, impacts, FIRST)
-    known = identify.Initial(qpos=np.repeat((5e-4, 3e-3), 3), qvel=np.repeat((0.03, 0.3), 3))
-    early = parameters(m)[:-2]  # faces do not touch the table so soon
+    rng = np.random.default_rng(args.seed)
+    cut = rng.permutation(np.array([part for toss in fitted for part in windows(toss)]))
+    size = min(PART, len(cut))
+    parts = [cut[i : i + size] for i in range(0, len(cut) - size + 1, size)]
+    records = recorded(m, parts[0][:150])
+    early = numbers[:-2]  # what faces do is little in a window: derivatives would leave them out
     fit = identify.identify(
-        m, records, early, iterations=1 if args.smoke else 8, horizons=(), initial=known,
-        loss=identify.Loss("cauchy", 2.0), progress=True,
+        m, records, early, iterations=1 if args.smoke else 8, horizons=(), loss=identify.Loss("cauchy", 2.0),
+        progress=True,
     )  # fmt: skip
     print(fit)
-    identify.save_report(fit, records, args.out / "cube.html", "Cube, first impacts")
-    parts = [fitted[i::PARTS] for i in range(PARTS)]
-    whole = [identify.Problem(m, recorded(m, part, ROWS), parameters(m), initial=NOISE) for part in parts]
-    first = np.asarray(whole[0].first, float)
+    identify.save_report(fit, records, args.out / "cube.html", "Cube, windows of 0.17 s")
+    every = [identify.Problem(m, recorded(m, part), numbers) for part in parts]
+    whole = every[0]
+    first = np.asarray(whole.first, float)
     first[: len(fit.point.free)] = fit.point.free
-    logs = np.repeat([p.log for p in whole[0].parameters], whole[0].sizes)
+    logs = np.repeat([p.log for p in whole.parameters], whole.sizes)
     spread = np.where(logs, 0.1, 2e-4)
-    spread[list(whole[0].labels).index("gravity")] = 0.005
-    spread[list(whole[0].labels).index("inertia")] = 0.03
-    generations, rng = itertools.count(), np.random.default_rng(args.seed)
+    spread[list(whole.labels).index("gravity")] = 0.005
+    spread[list(whole.labels).index("inertia")] = 0.03
+    turn = itertools.cycle(range(len(parts)))
 
-    def costs(points):
-        i = next(generations) % PARTS
-        found = predicted(whole[i], points.astype(np.float32), parts[i], rng).mean(1)
-        return found[:, 0] / 0.1 + found[:, 1] / 10
+    def generation(points):
+        i = next(turn)
+        return costs(every[i], points.astype(np.float32), parts[i])
 
     result = identify.search(
-        costs, first, spread, iterations=1 if args.smoke else 300, population=16, seconds=args.seconds,
-        low=np.asarray(whole[0].low), high=np.asarray(whole[0].high), seed=args.seed, progress=True,
+        generation, first, spread, iterations=1 if args.smoke else 300, population=16, seconds=args.seconds,
+        low=np.asarray(whole.low), high=np.asarray(whole.high), seed=args.seed, progress=True,
     )  # fmt: skip
     print(f"fit: {time.process_time() - began[0]:.0f} s of processor time, {time.perf_counter() - began[1]:.0f} s")
     free = jnp.asarray(result.mean, jnp.float32)
-    values = np.asarray(whole[0].values(free))
-    impact = [f"{fit.values[i]:.6g}, 95 %: {fit.interval_text(i)}" for i in range(len(fit.values))] + ["none"] * 2
-    rows = [f"{label} = {values[i]:.6g}; of first impacts {impact[i]}" for i, label in enumerate(whole[0].labels)]
+    values = np.asarray(whole.values(free))
+    by = [f"{fit.values[i]:.6g}, 95 %: {fit.interval_text(i)}" for i in range(len(fit.values))] + ["none"] * 2
+    rows = [f"{label} = {values[i]:.6g}; by derivatives {by[i]}" for i, label in enumerate(whole.labels)]
     print(*rows, sep="\n")
-    text = jaxsim.save_mjcf(written(m, jax.tree.map(np.asarray, whole[0].model(free))))
+    text = jaxsim.save_mjcf(written(m, jax.tree.map(np.asarray, whole.model(free))))
     head, body = text.split("\n", 1)
     text = "\n".join([head, *(f"  <!-- {row} -->" for row in rows), body])
     (args.out / "cube_fitted.xml").write_text(text, encoding="utf-8")
-    before, after = (in_mujoco(x, held_out).mean(0) for x in (model(corners=False), text))
+    before, after = (
+        np.mean([errors(in_mujoco(x, toss), toss) for toss in held_out], 0) for x in (model(corners=False), text)
+    )
     picture(args.out / "cube.svg", (model(corners=False), text), held_out[:3])
     result = describe(["before: of width", "degrees", "after: of width", "degrees"], [*before, *after])
     finish(bool((after < (0.5 * before[0], 0.7 * before[1])).all()), result, args.smoke)
