@@ -35,7 +35,7 @@ def by_mujoco(mj: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarray, controls: 
         data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, u
         mujoco.mjd_transitionFD(mj, data, EPS, 0, a, b, None, None)
     middle = time.process_time()
-    for _ in range(1 + len(STEP_LENGTHS)):
+    for _ in range(1 + STEP_LENGTHS):
         data.qpos[:], data.qvel[:] = qpos[0], qvel[0]
         for u in controls:
             data.ctrl[:] = u
