@@ -26,6 +26,7 @@ from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
 from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.safe import Array
+from jaxsim.native.stage import tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
@@ -236,7 +237,8 @@ def _judge(name: str, problem: Problem, program: Program, result: Result, end: S
 def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program) -> tuple[Result, Search]:
     """The result, and the last state of the loop."""
     begin = _begin(problem, controls, options, program)
-    end = jax.lax.while_loop(lambda s: ~s.ended, partial(_round, problem, options, program), begin)
+    with tracing_once():
+        end = jax.lax.while_loop(lambda s: ~s.ended, partial(_round, problem, options, program), begin)
     violation = jnp.maximum(end.violation, _widest(end.gaps))
     violated = violation > options.violation
     result = Result(
