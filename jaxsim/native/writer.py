@@ -23,8 +23,8 @@ from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
 REGISTERS = 18  # numbers of an array that one lane keeps in variables
-# The same of vectors of worlds, of which a processor has 16 or 32. A and B of the quadruped, whose arrays of dofs have 18
-# numbers, with 18 and 9: C++ compiler 45 and 21 s, 51 states 11.1 and 9.7 ms.
+# The same of vectors of worlds: a processor has 16 or 32 registers for them. With 18 and 9 a step of 64 quadrupeds,
+# whose arrays of dofs have 18 numbers, takes 9.3 and 7.5 us a world, and the C++ compiler 11 and 6 s.
 VECTOR_REGISTERS = 9
 ALIGNED = 16  # bytes
 OFTEN_COST = 3  # instructions of an entry that is read often

@@ -32,7 +32,16 @@ from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
 from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result
 from jaxsim.optim.progress import is_traced, listen, negligible, report, warn_of_zero_gradient
-from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, SUFFICIENT, improves, is_over, next_weight, verdict
+from jaxsim.optim.rounds import (
+    LARGEST_PENALTY,
+    PENALTY_FACTOR,
+    STEP_LENGTHS,
+    SUFFICIENT,
+    improves,
+    is_over,
+    next_weight,
+    verdict,
+)
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
@@ -422,8 +431,7 @@ def _with_last(problem: Problem, controls: Array) -> Array:
 
 
 def _line_search(problem: Problem, program: Program, s: Search) -> Path:
-    """The best rollout along the control law: step lengths are halved until derivatives are borne out, or cost rises.
-    """
+    """The best rollout along the control law: step lengths are halved until the cost falls enough, or rises again."""
     m, d = problem.m, problem.d
     n, steps = len(s.controls), jnp.arange(len(s.controls) + 1)
     pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731

@@ -148,7 +148,9 @@ def main() -> None:
     for seed in range(args.starts):
         path, times = walk(controller, d, robot, seed, args.seconds)
         if not seed:
-            print(f"first call, with compilation: {times[0, 0]:.0f} s by the clock, {times[0, 1]:.0f} s of this process")
+            print(
+                f"first call: {times[0, 0]:.0f} s by the clock, {times[0, 1]:.0f} s of this process, C++ compiler apart"
+            )
         by_clock, median = 1e3 * np.median(times[1:], 0)
         most = 1e3 * np.quantile(times[1:, 1], 0.99)
         print(f"a control: {median:.1f} ms of processor time, {most:.1f} in 99 of 100; {by_clock:.1f} by the clock")
