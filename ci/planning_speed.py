@@ -2,8 +2,8 @@
 
     python ci/planning_speed.py [--x64]
 
-Both roll out the first controls, differentiate 50 steps, and roll out a line search of as many trajectories; MuJoCo by
-`mjd_transitionFD` with one-sided differences and `mj_step`, without feedback and without the backward pass. Processor
+Both roll out the first controls, differentiate 50 steps, and roll out a line search. MuJoCo uses `mjd_transitionFD`
+with one-sided differences and `mj_step`, tries one step length, and has no feedback and no backward pass. Processor
 time in milliseconds, the least of some rounds in which both take turns: the number of threads does not matter.
 """
 
@@ -21,9 +21,8 @@ from trot import COSTS, OWN, POSE
 
 import jaxsim
 from jaxsim import optim
-from jaxsim.optim.rounds import STEP_LENGTHS
 
-HORIZON, ROUNDS, EPS = 50, 10, 1e-6
+HORIZON, ROUNDS, ROLLOUTS, EPS = 50, 10, 2, 1e-6
 
 
 def by_mujoco(mj: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarray, controls: np.ndarray) -> tuple[float, float]:
@@ -35,7 +34,7 @@ def by_mujoco(mj: mujoco.MjModel, qpos: np.ndarray, qvel: np.ndarray, controls: 
         data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, u
         mujoco.mjd_transitionFD(mj, data, EPS, 0, a, b, None, None)
     middle = time.process_time()
-    for _ in range(1 + len(STEP_LENGTHS)):
+    for _ in range(ROLLOUTS):
         data.qpos[:], data.qvel[:] = qpos[0], qvel[0]
         for u in controls:
             data.ctrl[:] = u

@@ -98,6 +98,19 @@ class _Traced:
         return next((op.name for op in self.flat(VECTORS).operations if not is_known(op, VECTORS)), None)
 
 
+_known: ContextVar[dict | None] = ContextVar("known", default=None)
+
+
+@contextmanager
+def tracing_once() -> Iterator[None]:
+    """Trace each stage that is called within once, and differentiate it once, for all calls with the same shapes."""
+    before = _known.set({})
+    try:
+        yield
+    finally:
+        _known.reset(before)
+
+
 def stage(
     function: Callable[..., Any], form: str = "plain", label: str = "a stage", backend: int | None = None
 ) -> Callable[..., Any]:
@@ -108,11 +121,18 @@ def stage(
 
     def run(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
-        traced, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
-        closed, constants = _closed(traced)
+        known = _known.get()
+        key = function, tree, tuple(map(jax.typeof, leaves))
+        if known is None or (found := known.get(key)) is None:
+            made, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
+            closed, constants = _closed(made)
+            found = _Traced(closed), shape, constants
+            if known is not None and not constants:
+                known[key] = found
+        traced, shape, constants = found
         count = len(constants) + len(jax.tree.leaves(args[:1]))
         fixed = tuple(i < count for i in range(len(constants) + len(leaves)))
-        found = STAGE(_Plan(_Traced(closed), form, label, backend, fixed=fixed), *constants, *leaves)
+        found = STAGE(_Plan(traced, form, label, backend, fixed=fixed), *constants, *leaves)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
     return run

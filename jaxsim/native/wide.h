@@ -180,13 +180,13 @@ LIFT(sigmoidf) LIFT(sigmoid)
 #endif
 #if defined(__x86_64__) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
 /* glibc's functions of vectors, by the names of its ABI */
-#if defined(__AVX512F__) && REAL_BITS == 32
+#if VECTOR_BYTES == 64 && REAL_BITS == 32
 #define BY_VECTOR(of, name) _ZGVeN16##of##_##name##f
-#elif defined(__AVX512F__)
+#elif VECTOR_BYTES == 64
 #define BY_VECTOR(of, name) _ZGVeN8##of##_##name
-#elif defined(__AVX2__) && REAL_BITS == 32
+#elif VECTOR_BYTES == 32 && REAL_BITS == 32
 #define BY_VECTOR(of, name) _ZGVdN8##of##_##name##f
-#elif defined(__AVX2__)
+#elif VECTOR_BYTES == 32
 #define BY_VECTOR(of, name) _ZGVdN4##of##_##name
 #elif REAL_BITS == 32
 #define BY_VECTOR(of, name) _ZGVbN4##of##_##name##f
@@ -204,14 +204,14 @@ LIFT(sigmoidf) LIFT(sigmoid)
 OF_ONE(exp) OF_ONE(log) OF_ONE(sin) OF_ONE(cos) OF_ONE(tan) OF_ONE(tanh) OF_ONE(cbrt) OF_ONE(asin) OF_ONE(acos)
 OF_ONE(atan) OF_ONE(log2) OF_TWO(atan2) OF_TWO(pow)
 #endif
-#ifdef __AVX__
+#if VECTOR_BYTES > 16
 #include <immintrin.h>
 #if REAL_BITS == 32
 #define INSTRUCTION(name) name##_ps
 #else
 #define INSTRUCTION(name) name##_pd
 #endif
-#ifdef __AVX512F__
+#if VECTOR_BYTES == 64
 // with masks of ones: gcc 12 warns that those without masks read uninitialised numbers
 #define ROUNDED(x, how) INSTRUCTION(_mm512_maskz_roundscale)(-1, x, how)
 #define ROOT(x) INSTRUCTION(_mm512_maskz_sqrt)(-1, x)

@@ -186,7 +186,8 @@ def _minimise(problem: Problem, positions: Array, options: Inverse, watched: boo
 def _round(problem: Problem, options: Inverse, watched: bool, s: Search) -> Search:
     """Line search along the step, then, where it found something, an expansion, and the next step."""
     first = s.count < 0
-    tried = jax.vmap(lambda a: _moved(problem, s.positions, a * s.step))(jnp.asarray(STEP_LENGTHS, s.cost.dtype))
+    lengths = 0.5 ** jnp.arange(STEP_LENGTHS, dtype=s.cost.dtype)
+    tried = jax.vmap(lambda a: _moved(problem, s.positions, a * s.step))(lengths)
     outcomes = jax.vmap(partial(_outcome, problem))(tried)
     values = jax.vmap(lambda o: _value(problem, o, s.multipliers, s.penalty))(outcomes)
     best = jnp.argmin(jnp.where(jnp.isfinite(values), values, jnp.inf))

@@ -26,12 +26,22 @@ from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
 from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.safe import Array
+from jaxsim.native.stage import tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
 from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result
 from jaxsim.optim.progress import is_traced, listen, negligible, report, warn_of_zero_gradient
-from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, improves, is_over, next_weight, verdict
+from jaxsim.optim.rounds import (
+    LARGEST_PENALTY,
+    PENALTY_FACTOR,
+    STEP_LENGTHS,
+    SUFFICIENT,
+    improves,
+    is_over,
+    next_weight,
+    verdict,
+)
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
@@ -236,7 +246,8 @@ def _judge(name: str, problem: Problem, program: Program, result: Result, end: S
 def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program) -> tuple[Result, Search]:
     """The result, and the last state of the loop."""
     begin = _begin(problem, controls, options, program)
-    end = jax.lax.while_loop(lambda s: ~s.ended, partial(_round, problem, options, program), begin)
+    with tracing_once():
+        end = jax.lax.while_loop(lambda s: ~s.ended, partial(_round, problem, options, program), begin)
     violation = jnp.maximum(end.violation, _widest(end.gaps))
     violated = violation > options.violation
     result = Result(
@@ -420,7 +431,7 @@ def _with_last(problem: Problem, controls: Array) -> Array:
 
 
 def _line_search(problem: Problem, program: Program, s: Search) -> Path:
-    """The best of `STEP_LENGTHS` along the control law, rolled out in one batch."""
+    """The best rollout along the control law: step lengths are halved until the cost falls enough, or rises again."""
     m, d = problem.m, problem.d
     n, steps = len(s.controls), jnp.arange(len(s.controls) + 1)
     pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731
@@ -460,10 +471,22 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(d), (xs, low, high, pad(s.gaps), nodes))
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
-    paths = jax.vmap(trial)(jnp.asarray(STEP_LENGTHS, s.controls.dtype))
-    merits = jax.vmap(_merit, (0, None))(paths, s.closing)
-    best = jnp.argmin(jnp.where(jnp.isfinite(merits), merits, jnp.inf))
-    return jax.tree.map(lambda x: x[best], paths)
+    old = _merit(Path(s.states, s.controls, s.rows, s.gaps, s.cost), s.closing)
+
+    def tries(found: tuple) -> tuple:
+        k, best, least, _ = found
+        alpha = jnp.asarray(0.5, least.dtype) ** k
+        path = trial(alpha)
+        merit = _merit(path, s.closing)
+        merit = jnp.where(jnp.isfinite(merit), merit, jnp.inf)
+        better = merit < least
+        enough = (s.count < 0) | (old - merit >= SUFFICIENT * alpha * s.promised) | (~better & (least < old))
+        best = jax.tree.map(lambda a, b: jnp.where(better, a, b), path, best)
+        return k + 1, best, jnp.minimum(merit, least), enough
+
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(trial, old))
+    start = 0, none._replace(cost=jnp.full_like(old, jnp.inf)), jnp.full_like(old, jnp.inf), jnp.asarray(False)
+    return jax.lax.while_loop(lambda found: (found[0] < STEP_LENGTHS) & ~found[3], tries, start)[1]
 
 
 def _difference(m: Model, a: Data, b: Data) -> Array:

@@ -8,7 +8,8 @@ from jaxsim.math.safe import Array
 
 LARGEST_WEIGHT = 1e8  # of the regularisation, at which the search ends
 PROMISE = 1e-4  # of the cost, an improvement that derivatives promise and that is no rounding
-STEP_LENGTHS = tuple(0.5**k for k in range(8))  # of the line search: a batch that fills a vector
+STEP_LENGTHS = 8  # of a line search, each half the one before
+SUFFICIENT = 0.5  # of the decrease that derivatives promise, with which a line search is content
 LARGEST_PENALTY = 1e6  # of constraints
 PENALTY_FACTOR = 10.0
 

@@ -266,3 +266,16 @@ def test_a_step_for_cuda_is_kernels_and_one_solver():
         jax.jit(jax.vmap(tile.stage(jaxsim.step), (None, 0))).trace(m, d).lower(lowering_platforms=("cuda",)).as_text()
     )
     assert program.count("stablehlo.custom_call @__gpu$xla.gpu.ptx") == 3
+
+
+def test_a_stage_that_is_called_twice_is_traced_once_within_tracing_once():
+    calls = []
+
+    def doubled(x):
+        calls.append(x)
+        return 2 * x
+
+    with tile.tracing_once():
+        found = tile.stage(doubled)(tile.stage(doubled)(jnp.ones(())))
+    assert float(found) == 4
+    assert len(calls) == 1
