@@ -481,11 +481,12 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         merit = jnp.where(jnp.isfinite(merit), merit, jnp.inf)
         better = merit < least
         enough = (s.count < 0) | (old - merit >= SUFFICIENT * alpha * s.promised) | (~better & (least < old))
-        best = jax.tree.map(lambda a, b: jnp.where(better, a, b), path, best)
+        taken = better | (k == 0)  # also one whose cost is not finite, to say where
+        best = jax.tree.map(lambda a, b: jnp.where(taken, a, b), path, best)
         return k + 1, best, jnp.minimum(merit, least), enough
 
     none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(trial, old))
-    start = 0, none._replace(cost=jnp.full_like(old, jnp.inf)), jnp.full_like(old, jnp.inf), jnp.asarray(False)
+    start = 0, none, jnp.full_like(old, jnp.inf), jnp.asarray(False)
     return jax.lax.while_loop(lambda found: (found[0] < STEP_LENGTHS) & ~found[3], tries, start)[1]
 
 
