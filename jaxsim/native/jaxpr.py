@@ -171,17 +171,18 @@ def _conditional(
     branches = params["branches"]
     flats = [flatten(b, platform) for b in branches]
     constant = [all(isinstance(x, np.ndarray) for x in xs) for xs in zip(*(f.outputs for f in flats), strict=True)]
-    results: list[Term] = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    made = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    results: list[Term] = [*made]
     for k in np.flatnonzero(constant):
-        first, *others = (np.asarray(f.outputs[k], results[k].dtype) for f in flats)
+        first, *others = (np.asarray(f.outputs[k], made[k].dtype) for f in flats)
         if all(first.tobytes() == x.tobytes() for x in others):
             results[k] = first
         else:
             which = Var(first.shape, np.int32)
             spread = {"shape": first.shape, "broadcast_dimensions": (), "sharding": None}
             out.append(Operation(jax.lax.broadcast_in_dim_p, spread, [operands[0]], [which]))
-            out.append(Operation(jax.lax.select_n_p, {}, [which, first, *others], [results[k]]))
-    kept = [r for r, c in zip(results, constant, strict=True) if not c]
+            out.append(Operation(jax.lax.select_n_p, {}, [which, first, *others], [made[k]]))
+    kept = [v for v, c in zip(made, constant, strict=True) if not c]
 
     def part(branch: Any) -> Any:
         def of(*x: Any) -> list[Any]:
