@@ -173,7 +173,7 @@ def _conditional(
     constant = [all(isinstance(x, np.ndarray) for x in xs) for xs in zip(*(f.outputs for f in flats), strict=True)]
     made = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     results: list[Term] = [*made]
-    for k in np.flatnonzero(constant):
+    for k in (k for k, c in enumerate(constant) if c):
         first, *others = (np.asarray(f.outputs[k], made[k].dtype) for f in flats)
         if all(first.tobytes() == x.tobytes() for x in others):
             results[k] = first
