@@ -29,6 +29,7 @@ from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.function import CPU, NativeFunction, of_world
 from jaxsim.native.jaxpr import GPU, trace
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.systems import pitch
 from jaxsim.native.world_program import ProgramSource, WorldProgram, scalar_source
 
 HERE = Path(__file__).parent
@@ -164,12 +165,7 @@ def _written(plan: Plan, operands: Sequence[Array], count: int, apart: int) -> l
 
 def matrix_numbers(layout: Layout) -> int:
     """Return the size of the Hessian's part of a world's row of `spill`; a small one is in registers."""
-    return layout.nv * up(layout.nv) if layout.nv > REGISTERS else 0
-
-
-def up(n: int) -> int:
-    """Return n or the next multiple of four."""
-    return -(-n // 4) * 4
+    return layout.nv * pitch(layout.nv) if layout.nv > REGISTERS else 0
 
 
 def _rows(layout: Layout) -> dict[str, int]:
@@ -199,9 +195,9 @@ def memory_of_world(layout: Layout, dtype: Any) -> int:
     dim, nv = (layout.condim, layout.nv) if layout.ncontact else (1, layout.nv)
     pad = {3: 4, 5: 6}.get(dim, dim)
     batch = max(1, min(-(-nv // kernels.WARP) * kernels.WARP, layout.ncontact))
-    columns = 5 * up(nv) + 16 if nv > REGISTERS else 2 * up(nv)
+    columns = 5 * pitch(nv) + 16 if nv > REGISTERS else 2 * pitch(nv)
     parts = (nv, nv * pad, nv * pad, columns, layout.nslot, layout.nslot, layout.ncontact * dim)
-    return sum(map(up, parts)) + up(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
+    return sum(map(pitch, parts)) + pitch(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
 
 
 # Functions of a row, or of the rows of a contact, that the kernel of a GPU calls: those of `problem`.

@@ -264,7 +264,8 @@ FUNCTION void first_guess(int lane, const Problem* p, T* s, T* acc, T* momentum,
   EACH(c, j) acc[c] = warm[c], momentum[c] = heavy[c];
 }
 
-/* A world; `s` are AT_END numbers of memory, `matrix` NV * PITCH if there are many dofs. Results: qacc, J qacc - aref, J qacc_smooth - aref, J' f, iterations. */
+/* A world; `s` are AT_END numbers of memory, `matrix` NV * PITCH if there are many dofs. Results: qacc, J qacc - aref,
+   J qacc_smooth - aref, J' f, iterations. */
 FUNCTION void solve(int lane, Problem* p, T* s, T* matrix, T* out_acc, T* out_r, T* out_free, T* out_force, int* out_count) {
   T *r = s + AT_R, *z = s + AT_Z;
 #if MANY
