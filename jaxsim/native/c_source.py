@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from jaxsim.native.compute import compute
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.native.jaxpr import GPU, Flat, Var, flatten
 from jaxsim.native.source_text import text
+from jaxsim.native.units import HIDDEN, LENGTH, units
 from jaxsim.native.writer import Buffer, Writer
 
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
@@ -31,13 +33,49 @@ def c_function(name: str, closed: Any) -> str:
     return source
 
 
-def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = False) -> str:
+def function_source(name: str, flat: Flat, unsized: bool = False) -> str:
     """Return source like `c_function` for flat operations, which may solve systems of equations.
 
-    If they do, the source must come after `systems.h`. With `unsized`, slices of arguments are not clamped. With
-    `calls` the function may call handlers of other libraries: its first arguments are (frame, failed), those of `call`,
-    and the source must come after `call`. Raises UnsupportedPrimitive.
+    If they do, the source must come after `systems.h`. With `unsized`, slices of arguments are not clamped. Raises
+    UnsupportedPrimitive.
     """
+    w, parameters = _written(name, flat, unsized, calls=False)
+    (unit,) = units(w)
+    memory = [b for b in w.buffers if not b.given]
+    return _function(f"FUNCTION void {name}", parameters.values(), memory, _declared(memory), unit.lines, unit.tables)
+
+
+def function_units(name: str, flat: Flat) -> list[str]:
+    """Return source of a function as its units (`units.py`); the last is the function, which calls those before it.
+
+    Its first arguments are (frame, failed), those of `call`: it may call handlers of other libraries. Each unit must
+    come after `call` and `systems.h`. Raises UnsupportedPrimitive.
+    """
+    w, parameters = _written(name, flat, unsized=False, calls=True, unit=LENGTH)
+    parts = units(w)
+    memory = [b for b in w.buffers if not b.given]
+    declared = _declared(memory)
+    readers = Counter(word for part in parts for word in part.words)
+    passed = {b.name: f"{c_type(b.dtype)}* __restrict__ {b.name}" for b in memory if readers[b.name] > 1}
+    found, prototypes, calls = [], [], []
+    for i, part in enumerate(parts):
+        mine = {n: p for n, p in (parameters | passed).items() if n in part.words or n in CALL}
+        own = [b for b in memory if b.name in part.words and b.name not in passed]
+        head = f"{HIDDEN} void {name}_{i}"
+        found.append(_function(head, mine.values(), own, declared, part.lines, part.tables))
+        prototypes.append(f"{head}({', '.join(mine.values())});")
+        calls.append(f"{name}_{i}({', '.join(mine)});")
+    shared = [b for b in memory if b.name in passed]
+    return [*found, _function(f"FUNCTION void {name}", parameters.values(), shared, declared, calls, prototypes)]
+
+
+CALL = {"frame": "XLA_FFI_CallFrame* frame", "failed": "XLA_FFI_Error** failed"}  # parameters, for calls of handlers
+
+
+def _written(
+    name: str, flat: Flat, unsized: bool, calls: bool, unit: float = math.inf
+) -> tuple[Writer, dict[str, str]]:
+    """Return what was written of a function, and its parameters by name."""
     w = Writer(lanes=1, prefix=f"{name}_", sequential=True, calls=calls)
     args = []
     for i, v in enumerate(flat.inputs):
@@ -47,25 +85,32 @@ def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = 
     results = [w.buffer(v.dtype, math.prod(v.shape), f"out{i}") for i, v in enumerate(flat.outputs)]
     made = {v for op in flat.operations for v in op.outputs}
     targets = {v: b for v, b in zip(flat.outputs, results, strict=True) if isinstance(v, Var) and v in made}
-    found = compute(w, flat, args, targets)
+    found = compute(w, flat, args, targets, unit=unit)
     for v, buffer, x in zip(flat.outputs, results, found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
-    parameters = ["XLA_FFI_CallFrame* frame", "XLA_FFI_Error** failed"] if calls else []
-    parameters += [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
-    parameters += [f"{c_type(b.dtype)}* {b.name}" for b in results]
-    freed = [f"free({b.name});" for b in w.buffers if not b.given and b.nbytes > MOST_OF_THREAD]
-    body, tables = "\n".join([*_declared(w.buffers), *w.lines, *freed]), "\n".join(w.tables)
-    return f"{tables}\nFUNCTION void {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
+    parameters = CALL if calls else {}
+    parameters |= {f"in{i}": f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)}
+    return w, parameters | {b.name: f"{c_type(b.dtype)}* {b.name}" for b in results}
 
 
-def _declared(buffers: Sequence[Buffer]) -> list[str]:
+def _function(
+    head: str, parameters: Iterable[str], memory: Sequence[Buffer], declared: dict[Buffer, str],
+    lines: Sequence[str], tables: Sequence[str],
+) -> str:  # fmt: skip
+    """Return source of a function with these arrays."""
+    freed = [f"free({b.name});" for b in memory if b.nbytes > MOST_OF_THREAD]
+    body = "\n".join([*(declared[b] for b in memory), *lines, *freed])
+    return "\n".join(tables) + f"\n{head}({', '.join(parameters)}) {{\n{body}\n}}\n"
+
+
+def _declared(buffers: Sequence[Buffer]) -> dict[Buffer, str]:
     """Return declarations of a function's arrays: on the stack, thread-local, or if they are large, of a call."""
-    found, left = [], MOST_OF_ALL
-    for b in sorted((b for b in buffers if not b.given), key=lambda b: b.nbytes):
+    found, left = {}, MOST_OF_ALL
+    for b in sorted(buffers, key=lambda b: b.nbytes):
         left -= b.nbytes
         on_stack = left >= 0 and b.nbytes <= MOST_ON_STACK
-        found.append(_on_stack(b) if on_stack else _of_thread(b) if b.nbytes <= MOST_OF_THREAD else _of_call(b))
+        found[b] = _on_stack(b) if on_stack else _of_thread(b) if b.nbytes <= MOST_OF_THREAD else _of_call(b)
     return found
 
 

@@ -33,10 +33,10 @@ FLAGS = (
     "-fwrapv",
     "-fno-math-errno",
     "-fno-trapping-math",
-    "-shared",
     "-fPIC",
 )
-FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()  # functions of other libraries
+LINK = ("-shared", *(("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()))  # other libraries'
+UNIT = "\n/* a unit that is compiled beside the others of its source */\n"  # between units, which are linked
 # Exact arithmetic of the source: no contraction, no reordering. Only instructions of the base ABI, so that a cached
 # library also runs on another machine; scalar code gains little from newer instructions.
 # The bounds of two searches of gcc for stores that a load may read: a third less time to compile long functions.
@@ -91,6 +91,12 @@ def c_compiler() -> tuple[str, ...] | None:
     if path is None and named is None and importlib.util.find_spec("ziglang"):
         return sys.executable, "-m", "ziglang", "cc"
     return (path,) if path else None
+
+
+@cache
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
@@ -202,12 +208,16 @@ class _Library(NamedTuple):
 @cache
 def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
     """Return the library of a source, which another thread may still be writing; JAXSIM_CFLAGS are further flags."""
-    compiler, flags = c_compiler() or (), (*FLAGS, *flags, *os.environ.get("JAXSIM_CFLAGS", "").split())
+    compiler, flags = c_compiler() or (), (*FLAGS, *flags, *_user_flags())
     machine = [platform.system(), platform.machine(), *([instructions()] if "-march=native" in flags else [])]
     made_of = ["handlers have names of their own", jax.__version__, *machine, *compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
     path = folder() / f"{name}.so"
     return _Library(path, _writers().submit(lambda: is_whole(path) or _compile([*compiler, *flags], source, path)))
+
+
+def _user_flags() -> list[str]:
+    return os.environ.get("JAXSIM_CFLAGS", "").split()
 
 
 def is_whole(library: Path) -> bool:
@@ -228,27 +238,42 @@ def _writers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="jaxsim-cc")
 
 
+@cache
+def _compilers() -> ThreadPoolExecutor:
+    """Return threads that wait for compilers: as many as this process has cores."""
+    return ThreadPoolExecutor(cores(), thread_name_prefix="jaxsim-unit")
+
+
 def _compile(command: list[str], source: str, library: Path) -> None:
     """Write the shared library atomically, since other processes may look for it."""
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        file, out = Path(folder) / "source.c", Path(folder) / "library.so"
-        file.write_text(source, encoding="ascii")
-        command = [*command, f"-Dhandler={library.stem}", f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out)]
-        command += LIBRARIES
-        try:
-            english = os.environ | {"LC_ALL": "C"}  # its messages are shown
-            done = subprocess.run(
-                command, capture_output=True, encoding="utf-8", errors="replace", timeout=600, check=False, env=english
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompilerMissing(f"{command[0]} does not run: {error}") from None
-        if done.returncode:
-            raise CompilerRefused(f"{command[0]} refuses the source, please report this: {done.stderr[:500]}")
-        known = Path(folder) / "library.sum"
+    with tempfile.TemporaryDirectory(dir=library.parent) as name:
+        folder, out, objects = Path(name), Path(name) / "library.so", []
+        command = [*command, f"-Dhandler={library.stem}", f"-I{jax.ffi.include_dir()}", "-c"]
+        for i, unit in enumerate(source.split(UNIT)):
+            file, made = folder / f"{i}.c", str(folder / f"{i}.o")
+            file.write_text(unit, encoding="ascii")
+            objects.append((made, _compilers().submit(_run, [*command, str(file), "-o", made])))
+        for _, done in objects:
+            done.result()
+        _run([*(c_compiler() or ()), *LINK, *_user_flags(), *(made for made, _ in objects), "-o", str(out), *LIBRARIES])
+        known = folder / "library.sum"
         known.write_text(digest(out.read_bytes()), encoding="ascii")
         os.replace(known, library.with_suffix(".sum"))
         os.replace(out, library)
     evict(library.parent)
+
+
+def _run(command: list[str]) -> None:
+    """Run the compiler. Raises CompilerMissing and CompilerRefused."""
+    try:
+        english = os.environ | {"LC_ALL": "C"}  # its messages are shown
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=600, check=False, env=english
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilerMissing(f"{command[0]} does not run: {error}") from None
+    if done.returncode:
+        raise CompilerRefused(f"{command[0]} refuses the source, please report this: {done.stderr[:500]}")
 
 
 def folder(name: str = "native") -> Path:

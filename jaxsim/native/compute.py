@@ -10,7 +10,7 @@ from jaxsim.native.control import CONTROL, INNER, inner_functions, over_rows
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
 from jaxsim.native.jaxpr import CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
 from jaxsim.native.joins import SAME_PLACE, join, padded, parts_of_results, updated
-from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS
+from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS, is_cheap
 from jaxsim.native.scatters import along_lists, is_searched, rows_to_look_for, scatter, update_lists
 from jaxsim.native.statements import STATEMENTS
 from jaxsim.native.storage import arrays_to_store, limit_of_operand, picks_few
@@ -62,6 +62,23 @@ class _Scope:
                 self.env[v] = x
         return x
 
+    def pass_on(self, operations: Sequence[Operation], k: int) -> None:
+        """Store all arrays that operations from k on read, so that no name passes between two units."""
+        maker = {v: op for op in operations[:k] for v in op.outputs}
+
+        def store(v: Term) -> None:
+            if not isinstance(v, Var) or (op := maker.get(v)) is None or self.env[v].buffer is not None:
+                return
+            if not is_cheap(op):
+                self.env[v] = self.w.in_buffer(self.env[v])
+                return
+            for x in op.inputs:
+                store(x)
+            self.env |= dict(zip(op.outputs, _results(self.w, op, self, k, {}), strict=True))
+
+        for v in [v for v in self.env if self.last.get(v, -1) >= k]:
+            store(v)
+
     def is_last(self, v: Term, k: int) -> bool:
         return isinstance(v, Var) and self.last.get(v, -1) == k
 
@@ -87,11 +104,13 @@ def compute(
     owned: Sequence[bool] | None = None,
     made: Callable[[Buffer], None] = lambda _: None,
     used: dict[Var, tuple[int, str]] | None = None,
+    unit: float = math.inf,
 ) -> list[Value]:
     """Write the operations of a function for these arguments, and return its results.
 
     `targets` are buffers for some of the results; `made` is called when one holds its result. Buffers of `owned`
-    arguments may be overwritten. Of arrays with an axis of rows in use, only the `used` part is computed.
+    arguments may be overwritten. Of arrays with an axis of rows in use, only the `used` part is computed. After each
+    `unit` characters the writer begins a new unit (`units.py`).
     """
     targets, used, totals = targets or {}, used or {}, {}
     if w.lanes == 1 and not w.wide:
@@ -101,6 +120,9 @@ def compute(
     scope = _Scope(w, flat, args, owned or [False] * len(args))
     scope.used = used
     for k, op in enumerate(flat.operations):
+        if w.is_unit_full(unit, k / len(flat.operations)):
+            scope.pass_on(flat.operations, k)
+            w.begin_unit()
         for v in op.outputs:
             if v in targets and not targets[v].version:
                 targets[v].first = w.epoch

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
-from jaxsim.native.c_source import ONE_LANE, function_source
+from jaxsim.native.c_source import ONE_LANE, function_units
 from jaxsim.native.direct import Computed, DirectCall, Given, direct_source
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
@@ -193,7 +193,7 @@ def _by_parts(made: _Parts, operands: Sequence[Array]) -> list[Array]:
 
 def _called(flat: Flat, source: str, env: dict[Var, Array], flags: tuple[str, ...]) -> dict[Var, Array]:
     """Return the results of a part, computed by the handler of its source."""
-    for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
+    for target in dict.fromkeys(re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE)):
         native.let_call(target)
     out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
     found = jax.ffi.ffi_call(native.target_of(source, flags), out)(*(env[v] for v in flat.inputs))
@@ -225,19 +225,20 @@ def _source(flat: Flat) -> str:
     passed = [f"({kind}*)argument(frame, {i})->data" for i, kind in enumerate(kinds[:n])]
     passed += [f"({kind}*)result(frame, {i})->data" for i, kind in enumerate(kinds[n:])]
     real = real_type(flat, [v for v in flat.outputs if isinstance(v, Var)])
-    return f"""{native.PREAMBLE}#include <math.h>
+    head = f"""{native.PREAMBLE}#include <math.h>
 #define REAL {C_TYPES[str(real)]}
 #define T REAL
 #define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
 {ONE_LANE}{text(Path(__file__).parent, "systems.h")}
 enum {{ lane }};
-{_CALL}{function_source("world", flat, calls=True)}
-XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+{_CALL}"""
+    handler = f"""XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
 XLA_FFI_Error* failed = 0;
 if (!is_question(frame)) world({", ".join(["frame", "&failed", *passed])});
 return failed;
 }}
 {direct_source(kinds)}"""
+    return native.UNIT.join(head + unit for unit in function_units("world", flat)) + handler
 
 
 def _read(env: dict[Var, Array], v: Term) -> Array:

@@ -24,7 +24,7 @@ from jaxsim.native.expressions import (
     unravelled,
     wrapped,
 )
-from jaxsim.native.jaxpr import Operation
+from jaxsim.native.jaxpr import Operation, Var
 from jaxsim.native.writer import Body, Value, select
 
 WRITTEN_SUM = 9  # most terms of a sum that is unrolled
@@ -605,3 +605,12 @@ EXPRESSIONS: dict[str, Callable[[Operation, Sequence[Value]], list[Value]]] = {
     "dynamic_update_slice": _dynamic_update_slice,
     **{name: _reduction(STARTS[name], join) for name, join in REDUCTIONS.items()},
 }
+
+
+def is_cheap(op: Operation) -> bool:
+    """Return whether a program computes the result again where it is read, rather than pass it on."""
+    if op.name in VIEWS or op.name == "iota":
+        return True
+    if op.name == "select_n" and not any(isinstance(v, Var) for v in op.inputs[1:]):
+        return True  # one of two constants
+    return op.name in EXPRESSIONS and op.name not in OFTEN and not any(isinstance(v, Var) for v in op.inputs)

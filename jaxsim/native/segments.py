@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxsim.native.compute import is_known
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed, nested
-from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
+from jaxsim.native.operations import VIEWS, is_cheap
 
 MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which fit a multiprocessor's cache
 BYTES_OF_KERNEL = 1024  # of a world: moving these takes as long as one more kernel
@@ -191,11 +191,3 @@ def with_views(
     for op in operations:
         visit(op)
     return [*added.values(), *operations]
-
-
-def is_cheap(op: Operation) -> bool:
-    if op.name in VIEWS or op.name == "iota":
-        return True
-    if op.name == "select_n" and not any(isinstance(v, Var) for v in op.inputs[1:]):
-        return True  # one of two constants
-    return op.name in EXPRESSIONS and op.name not in OFTEN and not any(isinstance(v, Var) for v in op.inputs)

@@ -18,6 +18,7 @@ from jaxsim.native.expressions import NUMBERS, PREAMBLE, UnsupportedPrimitive, c
 from jaxsim.native.jaxpr import Flat, Term, Var
 from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
+from jaxsim.native.units import HIDDEN, LENGTH, units
 from jaxsim.native.writer import Buffer, Writer, places
 
 # Bounds of such a program; the ant has 290,000 numbers, 0.9 MB
@@ -139,7 +140,8 @@ def of_vector(flat: Flat, has_worlds: Sequence[bool], unsized: bool = False) -> 
         w.line(f"unpack({b.name}, {place.pop(b)}, {b.size}, worlds);")
         b.last = w.epoch = w.epoch + 1
 
-    found = compute(w, flat, args, {v: b for v, b in zip(outputs, results, strict=True) if v in made}, made=hand_out)
+    targets = {v: b for v, b in zip(outputs, results, strict=True) if v in made}
+    found = compute(w, flat, args, targets, made=hand_out, unit=LENGTH)
     for v, b, x in zip(outputs, results, found, strict=True):
         if b in place:
             if x.buffer is not b:
@@ -163,38 +165,46 @@ def _buffer(w: Writer, v: Var, name: str, given: bool = False) -> Buffer:
 
 
 def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bool]) -> tuple[str, int]:
+    """Return the source of `visit` as units (`units.py`), the last of which may be continued, and bytes of memory."""
     placed, nbytes = places([b for b in w.buffers if not b.given], native.vector_bytes())
     if nbytes > MOST_BYTES:
         raise UnsupportedPrimitive("so many numbers of a world at once")
-    kinds = [c_type(v.dtype) for v in (*flat.inputs, *outputs)]
-    sizes = [math.prod(v.shape) for v in (*flat.inputs, *outputs)]
-    n, apart = len(flat.inputs), [not worlds for worlds in has_worlds]
-    names = [f"in{i}" if apart[i] else f"from{i}" for i in range(n)] + [f"to{i}" for i in range(len(outputs))]
-    pointers = [f"{'const ' * (k < n)}{kind}* {name}" for k, (kind, name) in enumerate(zip(kinds, names, strict=True))]
-    body = [f"{_vector(b)}* {b.name} = ({_vector(b)}*)(memory + {at});" for b, at in placed.items()]
-    body += [
-        f"pack(in{i}, from{i} + first * {sizes[i]}, {sizes[i]}, worlds);" for i in range(n) if not apart[i] and sizes[i]
-    ]
-    body += w.lines
-    here, real, newline = Path(__file__).parent, real_type(flat, outputs), "\n"
-    # `visit` is not inlined: otherwise the compiler computes the address of the thread's memory again for each array
-    function = f"""{native.PREAMBLE}#define REAL {c_type(real)}
-#define REAL_BITS {8 * real.itemsize}
-#define VECTOR_BYTES {native.vector_bytes()}
+    names = [f"from{i}" if worlds else f"in{i}" for i, worlds in enumerate(has_worlds)]
+    pointers = {name: f"const {c_type(v.dtype)}* {name}" for name, v in zip(names, flat.inputs, strict=True)}
+    pointers |= {f"to{i}": f"{c_type(v.dtype)}* to{i}" for i, v in enumerate(outputs)}
+    sizes = {i: math.prod(v.shape) for i, v in enumerate(flat.inputs) if has_worlds[i] and math.prod(v.shape)}
+    packed = [f"pack(in{i}, from{i} + first * {n}, {n}, worlds);" for i, n in sizes.items()]
+    state = {"memory": "char* memory", "first": "long long first", "worlds": "int worlds"}
+    real = real_type(flat, outputs)
+    root = "sqrt" if real == np.float64 else "sqrtf"
+    start = native.PREAMBLE + _NUMBERS.format(c_type(real), 8 * real.itemsize, native.vector_bytes(), root)
+    here = Path(__file__).parent
+    wide, lane, systems = (text(here, name) for name in ("wide.h", "lane.h", "systems.h"))
+    head = f"{start}{wide.replace('NUMBERS_H', NUMBERS)}{PREAMBLE}{lane}{systems}"
+    found, prototypes, calls = [], [], []
+    for i, unit in enumerate(units(w, packed)):
+        own = state | {name: p for name, p in pointers.items() if name in unit.words}
+        name = f"void visit_{i}({', '.join(own.values())})"
+        used = {b: at for b, at in placed.items() if b.name in unit.words}
+        body = [f"{_vector(b)}* {b.name} = ({_vector(b)}*)(memory + {at});" for b, at in used.items()]
+        lines = "\n".join([*unit.tables, f"{HIDDEN} {name} {{", "const int lane = 0;", *body, *unit.lines, "}"])
+        found.append(f"{head}{lines}{native.UNIT}")
+        prototypes.append(f"{HIDDEN} {name};")
+        calls.append(f"visit_{i}({', '.join(own)});")
+    every = ", ".join([*state.values(), *pointers.values()])
+    main = "\n".join([*prototypes, f"static void visit({every}) {{", *calls, "}", ""])
+    return f"{''.join(found)}{start}{native.WORKERS}{main}", nbytes
+
+
+_NUMBERS = """#include <math.h>
+#define REAL {}
+#define REAL_BITS {}
+#define VECTOR_BYTES {}
+#define WORLDS (int)(VECTOR_BYTES / sizeof(REAL))
 #define T F
-#define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
-#include <math.h>
+#define SQRT {}
 #define FUNCTION static
-{text(here, "wide.h").replace("NUMBERS_H", NUMBERS)}
-{PREAMBLE}
-{native.WORKERS}{text(here, "lane.h")}{text(here, "systems.h")}
-{newline.join(w.tables)}
-static __attribute__((noinline, noipa)) void visit(char* memory, long long first, int worlds, {", ".join(pointers)}) {{
-const int lane = 0;
-{newline.join(body)}
-}}
 """
-    return function, nbytes
 
 
 def _vector(b: Buffer) -> str:

@@ -1,12 +1,12 @@
 /* Numbers of WORLDS worlds at once, in C++: a vector has an entry of each. REAL is the type of real numbers.
 
-   VECTOR_BYTES and REAL_BITS are generated before this text. What all worlds share (indices of loops, numbers of the model) is a number as before, and joins a vector as one. Truth
-   is a mask: all bits of an entry, or none. Worlds take every branch that one of them takes, and keep what is theirs.
-   Integers have as many bits as REAL; those of fewer wrap after each operation (`wrap`). */
+   VECTOR_BYTES, REAL_BITS and WORLDS are generated before this text. What all worlds share (indices of loops, numbers of
+   the model) is a number as before, and joins a vector as one. Truth is a mask: all bits of an entry, or none. Worlds
+   take every branch that one of them takes, and keep what is theirs. Integers have as many bits as REAL; those of fewer
+   wrap after each operation (`wrap`). */
 
 #define WIDE
 #define LANES 1
-#define WORLDS (int)(VECTOR_BYTES / sizeof(REAL))
 typedef REAL F __attribute__((vector_size(VECTOR_BYTES)));
 typedef decltype(F{} < F{}) I; /* integers, and masks */
 typedef decltype(I{}[0] + 0) WHOLE;

@@ -9,6 +9,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from jaxsim.native.compiler import cores
 from jaxsim.xla.options import jit
 
 AXIS = "worlds"
@@ -23,7 +24,7 @@ def use_cores(count: int | None = None) -> int:
     cores. Call it before JAX computes anything; raises RuntimeError afterwards.
     """
     if count is None:
-        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        count = cores()
     jax.config.update("jax_num_cpu_devices", count)
     os.environ.setdefault("NPROC", str(count))
     return count

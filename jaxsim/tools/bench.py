@@ -8,7 +8,6 @@ world. Times are those of the fastest of several runs; speeds count the steps of
 import dataclasses
 import datetime
 import json
-import os
 import platform
 import statistics
 import sys
@@ -25,6 +24,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.math.safe import Array
+from jaxsim.native.compiler import cores
 from jaxsim.native.jaxpr import PLAIN_FORMS
 from jaxsim.tools import peers
 from jaxsim.tools.timing import best_time
@@ -96,7 +96,7 @@ def describe_machine() -> Figures:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "device": f"{device.platform}: {device.device_kind}",
         "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "python": platform.python_version(),
         "jax": jax.__version__,
         "jaxsim": jaxsim.__version__,

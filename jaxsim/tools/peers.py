@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.native.compiler import cores
 from jaxsim.tools.timing import best_time
 
 Figures = dict[str, Any]
@@ -92,7 +93,7 @@ def _mujoco(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figu
         _set_state(scratch, states, world)
         mujoco.mj_getState(mj_model, scratch, initial[world], spec)
     control = np.repeat(states["ctrl"][:, None], nstep, axis=1)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = cores()
 
     def run(worlds: int, nthread: int) -> float:
         data = [mujoco.MjData(mj_model) for _ in range(nthread)]
@@ -112,9 +113,9 @@ def _mujoco(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figu
         {"what": "mujoco, 1 thread", "nworld": 1, "steps_per_s": run(1, 1), "mean_ncon": None},
         {"what": "mujoco, 1 thread", "nworld": nworld, "steps_per_s": run(nworld, 1), "mean_ncon": ncon},
     ]
-    if cores > 1:
-        what = f"mujoco, {cores} threads"
-        rows.append({"what": what, "nworld": nworld, "steps_per_s": run(nworld, cores), "mean_ncon": None})
+    if threads > 1:
+        what = f"mujoco, {threads} threads"
+        rows.append({"what": what, "nworld": nworld, "steps_per_s": run(nworld, threads), "mean_ncon": None})
     return {"version": mujoco.__version__, "rows": rows, "one_world": rows[0]["steps_per_s"], "batch": _best(rows[1:])}
 
 
