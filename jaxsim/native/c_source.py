@@ -89,9 +89,9 @@ def _written(
     for v, buffer, x in zip(flat.outputs, results, found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
-    parameters = CALL if calls else {}
-    parameters |= {f"in{i}": f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)}
-    return w, parameters | {b.name: f"{c_type(b.dtype)}* {b.name}" for b in results}
+    parameters = {f"in{i}": f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)}
+    parameters |= {b.name: f"{c_type(b.dtype)}* {b.name}" for b in results}
+    return w, (CALL if calls else {}) | parameters
 
 
 def _function(

@@ -35,7 +35,8 @@ void tile({signature}) {{
 def use(monkeypatch: Any) -> None:
     """Let stages on the host use threads from now on."""
     monkeypatch.setattr(tile, "tile_source", _source)
-    monkeypatch.setattr(native, "LIBRARIES", ("-std=gnu99", "-pthread", *native.LIBRARIES))
+    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-D_GNU_SOURCE", "-pthread"))
+    monkeypatch.setattr(native, "LIBRARIES", ("-pthread", *native.LIBRARIES))
 
 
 def _source(flat: Any, has_worlds: Any, worlds: int, lanes: int) -> TileSource:
