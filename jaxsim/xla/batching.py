@@ -108,14 +108,7 @@ def depends(jaxpr: Any, on: Sequence[bool]) -> list[bool]:
 
 def of_used(closed: Any, used: Sequence[int]) -> Any:
     """Return a closed jaxpr as a function of the arguments `used`, the only ones that it reads."""
-
-    def of(*x: Array) -> list[Array]:
-        given = dict(zip(used, x, strict=True))
-        full = [given.get(i, jnp.zeros(v.aval.shape, v.aval.dtype)) for i, v in enumerate(closed.jaxpr.invars)]
-        return eval_jaxpr(closed.jaxpr, closed.consts, *full)
-
-    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
-    return jax.make_jaxpr(of)(*(structs[i] for i in used))
+    return closed.replace(jaxpr=closed.jaxpr.replace(invars=[closed.jaxpr.invars[i] for i in used]))
 
 
 def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -> Array:
