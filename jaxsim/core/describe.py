@@ -35,18 +35,31 @@ SIZES = (
 )  # sizes of a model, shown if nonzero
 
 
+def refuse_traced(name: str, value: Any) -> None:
+    """Raise TypeError for a traced value of a field that is structure."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{name} is traced, and decides what is compiled: set it outside of jit, vmap and grad, or make it a "
+            "static argument (static_argnames)"
+        )
+
+
+def count(name: str, value: Any, of: str = "") -> int:
+    """Return a number of things as an integer; raise ValueError if it is negative or not whole."""
+    refuse_traced(name, value)
+    if int(value) != value or value < 0:
+        raise ValueError(f"{name} is {value}, wanted a whole number{of}, zero or more")
+    return int(value)
+
+
 def option_value(name: str, value: Any) -> int:
     """Return the integer of an option given as a number or, for choices, as MJCF's word ("RK4", "elliptic", "Newton").
 
     Raises ValueError for an unknown word or a number without a meaning, TypeError for a traced number.
     """
-    if isinstance(value, jax.core.Tracer):
-        raise TypeError(
-            f"opt.{name} is traced, and decides what is compiled: set it outside of jit, vmap and grad, or make it a "
-            "static argument (static_argnames)"
-        )
+    refuse_traced(f"opt.{name}", value)
     if name not in WORDS:
-        return int(value)
+        return count(f"opt.{name}", value)
     choices = {member.name.lower(): member for member in WORDS[name]}
     wanted = ", ".join(repr(word) for word in choices)
     if isinstance(value, str):

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from jaxsim.core.callbacks import Callbacks
-from jaxsim.core.describe import describe_model
+from jaxsim.core.describe import count, describe_model, refuse_traced
 from jaxsim.core.named import KINDS, find, names_of, objects
 from jaxsim.core.option import Option, Statistic
 from jaxsim.core.struct import (
@@ -729,15 +729,9 @@ _SETTABLE = {*ARRAYS, *BYTES, *CAPACITIES, "vis", "callbacks"}
 
 
 def _static_value(name: str, old: Any, new: Any) -> Any:
+    refuse_traced(f"m.{name}", new)
     if name in ARRAYS:
         return np.array(new, dtype=old.dtype)  # a copy: a structure locks its arrays
     if name in BYTES:
         return bytes(new)
-    return capacity(name, new) if name in CAPACITIES else new
-
-
-def capacity(name: str, value: Any) -> int:
-    """Return a capacity as an integer; raise ValueError if it is negative."""
-    if int(value) < 0:
-        raise ValueError(f"{name} is {int(value)}, wanted a number of entries, zero or more")
-    return int(value)
+    return count(name, new, " of entries") if name in CAPACITIES else new

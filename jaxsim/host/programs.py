@@ -29,7 +29,7 @@ from jaxsim.core.model import Model
 from jaxsim.engine.step import forward
 from jaxsim.engine.step.initial import make_data
 from jaxsim.host.packing import Packing
-from jaxsim.interface.arguments import check_data, check_model
+from jaxsim.interface.arguments import check_data, check_model, check_worlds
 from jaxsim.interface.overflow import warn_of_overflow
 from jaxsim.native import compiler
 from jaxsim.native.core_program import core_program
@@ -119,9 +119,16 @@ class CompiledFunction:
     """
 
     def __init__(
-        self, made: Ahead, function: Callable[..., Any], packing: Packing, model: Any, others: Any, again: Callable
+        self,
+        made: Ahead,
+        function: Callable[..., Any],
+        packing: Packing,
+        model: Any,
+        others: Any,
+        nworld: int | None,
+        again: Callable,
     ):
-        self._again = again
+        self._again, self._nworld = again, nworld
         self._made, self._packing, self._form_of_model, self._form = made, packing, model, others
         self._function = jax.jit(function)
         self._model: tuple[Model | None, tuple[Any, ...]] = None, ()  # a model and its numbers in buffers
@@ -133,15 +140,14 @@ class CompiledFunction:
         if _is_traced(leaves) or (m is not packed and _is_traced(jax.tree.leaves(m))):
             return self._function(m, *args)
         if m is not packed:
-            buffers = self._packed(m)
+            buffers = self._packed(m, args)
             self._model = m, buffers
         if form != self._form:
-            self._refuse()
+            self._refuse(m, args)
         try:
             result = self._made.results.unflatten(self._made(*buffers, *leaves))
         except TypeError:
-            if self._made.direct and isinstance(args[0], Data):
-                check_data(m, args[0], "the compiled function")  # its error has the name of the field
+            self._check(m, args)  # its error has the name of the field
             raise
         if self._made.direct and isinstance(result, Data):
             warn_of_overflow(m, result)
@@ -150,16 +156,22 @@ class CompiledFunction:
     def __reduce__(self) -> Any:
         return self._again, ()  # which loads the program from the cache
 
-    def _packed(self, m: Model) -> tuple[Any, ...]:
+    def _packed(self, m: Model, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        check_model(m, "the compiled function")
         leaves, form = jax.tree.flatten(m)
         if form != self._form_of_model:
-            self._refuse()
-        for x, like in zip(leaves, self._packing.leaves, strict=True):
-            if np.shape(x) != like.shape:
-                raise TypeError(f"an array of the model has shape {np.shape(x)}, wanted {like.shape}, as compiled for")
+            self._refuse(m, args)
         return self._packing.pack(dict(enumerate(leaves)))
 
-    def _refuse(self) -> None:
+    def _check(self, m: Model, args: tuple[Any, ...]) -> None:
+        """Raise an error with the name of a field, where the data is wrong."""
+        if self._nworld is not None:
+            check_worlds(m, args[0] if args else None, "the compiled function", self._nworld)
+        else:
+            check_data(m, args[0] if args else None, "the compiled function")
+
+    def _refuse(self, m: Model, args: tuple[Any, ...]) -> None:
+        self._check(m, args)
         raise TypeError(
             "the arguments have another structure than those that this was compiled for: "
             "a model of another structure, or other types"
@@ -222,7 +234,7 @@ def compile(
     made = ahead(of_buffers, args_of_program, m, key, Progress(title, progress), one_world=nworld is None)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)), args)
     again = partial(compile, m, nworld, function, *shapes, name=name)
-    return CompiledFunction(made, mapped, packing, form, jax.tree.structure((worlds, *args)), again)
+    return CompiledFunction(made, mapped, packing, form, jax.tree.structure((worlds, *args)), nworld, again)
 
 
 def ahead(

@@ -17,7 +17,7 @@ from jaxsim.engine.step.derived import CARRIED
 from jaxsim.engine.step.initial import make_data
 from jaxsim.host.packing import Packing
 from jaxsim.host.programs import Progress, ahead
-from jaxsim.interface.arguments import check_data, check_model
+from jaxsim.interface.arguments import check_data, check_model, check_worlds
 from jaxsim.interface.overflow import warn_of_overflow
 from jaxsim.math.safe import Array
 
@@ -88,8 +88,8 @@ class Simulation:
     def data(self, d: Data) -> None:
         if self.nworld is None:
             check_data(self._m, d, "Simulation.data")
-        elif d.time.shape != self._lead:
-            raise ValueError(f"the data has shape {d.time.shape} of worlds, wanted {self._lead}")
+        else:
+            check_worlds(self._m, d, "Simulation.data", self.nworld)
         self._ctrl = np.array(d.ctrl)
         self._state = self._parts.pack_state(d)
         self._before = self._derived = None

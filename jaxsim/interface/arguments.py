@@ -200,6 +200,17 @@ def check_data(m: Model, d: Any, function: str, name: str = "d") -> None:
     _found_right(m)["d"] = like
 
 
+def check_worlds(m: Model, d: Any, function: str, nworld: int) -> None:
+    """Raise TypeError or ValueError where `d` is not data of `nworld` worlds of the model `m`."""
+    if not isinstance(d, Data):
+        raise TypeError(_not_data(d, function, "d"))
+    for path, x in jax.tree.leaves_with_path(d):
+        if np.shape(x)[:1] != (nworld,):
+            name = jax.tree_util.keystr(path).removeprefix(".")
+            raise ValueError(f"{function}: {name} has shape {np.shape(x)}, wanted a leading axis of {nworld} worlds")
+    check_data(m, jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), d), function)
+
+
 @per_structure
 def _found_right(_: Any) -> dict[str, Any]:
     """The model that was last found right, as a weak reference, and the form and types of data: loops give the same."""

@@ -10,19 +10,21 @@ from jaxsim.engine.step import initial, state
 from jaxsim.io.mujoco import from_mujoco, host_model
 from jaxsim.io.mujoco_data import from_mujoco_data, to_mujoco
 from jaxsim.math.safe import Array
+from jaxsim.mjx.arguments import takes_mjx
 from jaxsim.mjx.types import Data, DataStructure, Impl, Model
 
 
 def put_model(
     m: Any, device: Any = None, impl: Any = None, graph_mode: Any = None, keepalive_refs: Any = None
 ) -> Model:
-    """Return the `Model` of a `mujoco.MjModel`.
+    """Return the `Model` of a `mujoco.MjModel`, or of a `jaxsim.Model`.
 
     `graph_mode` and `keepalive_refs` are for MJX's other implementations. Raises UnsupportedError for features that
     jaxsim does not have, and for the implementations "warp" and "cpp".
     """
     _check_impl(impl)
-    return jax.device_put(Model(from_mujoco(m), int(m.signature)), device)
+    model = Model(m) if isinstance(m, CoreModel) else Model(from_mujoco(m), int(m.signature))
+    return jax.device_put(model, device)
 
 
 def make_data(
@@ -66,6 +68,7 @@ def put_data(
     return jax.device_put(Data(from_mujoco_data(model, d), DataStructure(model)), device)
 
 
+@takes_mjx
 def get_data(m: Any, d: Data, keepalive_refs: Any = None) -> Any:
     """Return the `mujoco.MjData` of one world, or a list of them for a batch."""
     import mujoco
@@ -76,6 +79,7 @@ def get_data(m: Any, d: Data, keepalive_refs: Any = None) -> Any:
     return result
 
 
+@takes_mjx
 def get_data_into(result: Any, m: Any, d: Data, keepalive_refs: Any = None) -> None:
     """Write one world into a `mujoco.MjData`, a batch into a list of them."""
     batch = d.qpos.ndim > 1
@@ -87,16 +91,19 @@ def get_data_into(result: Any, m: Any, d: Data, keepalive_refs: Any = None) -> N
     to_mujoco(model, d.data, result)
 
 
+@takes_mjx
 def get_state(m: Model, d: Data, spec: Any) -> Array:
     """Return the parts of the state that the bits of `spec` (mjtState) name, concatenated."""
     return state.get_state(m.model, d.data, int(spec))
 
 
+@takes_mjx
 def set_state(m: Model, d: Data, state_: Array, spec: Any) -> Data:
     """Set the parts of the state of `d` from a vector."""
     return Data(state.set_state(m.model, d.data, state_, int(spec)), d.structure)
 
 
+@takes_mjx
 def state_size(m: Model, spec: Any) -> int:
     """Return the size of the state with the parts of `spec`."""
     return state.state_size(m.model, int(spec))

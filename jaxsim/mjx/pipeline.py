@@ -1,7 +1,6 @@
 """The stages of MJX's pipeline by its names: functions of `mjx.Model` and `mjx.Data`."""
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,24 +15,8 @@ from jaxsim.engine.sensor.velocity import subtree_vel as subtree_velocities
 from jaxsim.engine.step import forward as engine
 from jaxsim.engine.step.inverse import inverse as inverse_dynamics
 from jaxsim.math.safe import Array
+from jaxsim.mjx.arguments import takes_mjx
 from jaxsim.mjx.types import Data, Model, symmetric
-
-
-def _takes_mjx(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with an error for jaxsim's own model or data that names the right function."""
-
-    @wraps(function)
-    def checked(m: Model, d: Data, *args: Any, **kwargs: Any) -> Any:
-        for name, value, kind in (("m", m, Model), ("d", d, Data)):
-            if not isinstance(value, kind):
-                raise TypeError(
-                    f"mjx.{function.__name__}: {name} is a {type(value).__module__.partition('.')[0]}."
-                    f"{type(value).__name__}, wanted an mjx.{kind.__name__}: call jaxsim.{function.__name__}(m, d), or "
-                    f"use mjx.put_model and mjx.make_data"
-                )
-        return function(m, d, *args, **kwargs)
-
-    return checked
 
 
 def _stage(function: Callable[..., Any]) -> Callable[[Model, Data], Data]:
@@ -43,7 +26,7 @@ def _stage(function: Callable[..., Any]) -> Callable[[Model, Data], Data]:
         return Data(function(m.model, d.data), d.structure)
 
     stage.__name__, stage.__doc__ = function.__name__, function.__doc__
-    return _takes_mjx(stage)
+    return takes_mjx(stage)
 
 
 step = _stage(engine.step)
@@ -73,7 +56,7 @@ solve = _stage(stages.fwd_constraint)
 subtree_vel = _stage(subtree_velocities)
 
 
-@_takes_mjx
+@takes_mjx
 def collision(m: Model, d: Data) -> Data:
     """Compute the contacts of `d`, with the addresses of their rows.
 
@@ -90,7 +73,7 @@ def collision(m: Model, d: Data) -> Data:
     return Data(data.replace(contact=contact.replace(efc_address=address)), d.structure)
 
 
-@_takes_mjx
+@takes_mjx
 def implicit(m: Model, d: Data) -> Data:
     """Advance one step by the integrator implicitfast, or by implicit if the model's options name it."""
     model = m.model
@@ -99,7 +82,7 @@ def implicit(m: Model, d: Data) -> Data:
     return Data(stages.implicit(model, d.data), d.structure)
 
 
-@_takes_mjx
+@takes_mjx
 def deriv_smooth_vel(m: Model, d: Data) -> Array:
     """Compute the derivative (nv, nv) of the forces of actuators, dampers and tendons by velocity, without fluids."""
     if m.model.opt.fluid:
@@ -107,20 +90,20 @@ def deriv_smooth_vel(m: Model, d: Data) -> Array:
     return symmetric(d.structure, smooth_vel(m.model, d.data))
 
 
-@_takes_mjx
+@takes_mjx
 def rne(m: Model, d: Data, flg_acc: bool = False) -> Data:
     """Set qfrc_bias: Coriolis, centrifugal and gravitational forces, with inertial ones if `flg_acc`."""
     force = rne_force(m.model, d.data, d.qacc) if flg_acc else rne_force(m.model, d.data)
     return d.replace(qfrc_bias=force)
 
 
-@_takes_mjx
+@takes_mjx
 def tendon_armature(m: Model, d: Data) -> Data:
     """Return `d` unchanged: `crb` has added the armature of tendons to M."""
     return d
 
 
-@_takes_mjx
+@takes_mjx
 def tendon_bias(m: Model, d: Data) -> Data:
     """Add the bias force of the armature of tendons to qfrc_bias."""
     return d.replace(qfrc_bias=d.qfrc_bias + tendon_force(m.model, d.data))

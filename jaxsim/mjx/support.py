@@ -11,49 +11,58 @@ from jaxsim.core.model import NAMED
 from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.ray import cast as rays
 from jaxsim.math.safe import Array
+from jaxsim.mjx.arguments import takes_mjx
 from jaxsim.mjx.types import Data, DataStructure, Model
 
 _NAMES = {int(kind): (name, address) for name, (address, kind) in NAMED.items()}
 
 
+@takes_mjx
 def jac(m: Model, d: Data, point: Array, body_id: Any) -> tuple[Array, Array]:
     """Compute the Jacobians (nv, 3) of a global point of a body, translation and rotation."""
     jacp, jacr = support.jac(m.model, d.data, point, body_id)
     return jacp.T, jacr.T
 
 
+@takes_mjx
 def jac_dot(m: Model, d: Data, point: Array, body_id: Any) -> tuple[Array, Array]:
     """Compute the time derivatives (nv, 3) of `jac`."""
     jacp, jacr = support.jac_dot(m.model, d.data, point, body_id)
     return jacp.T, jacr.T
 
 
+@takes_mjx
 def apply_ft(m: Model, d: Data, force: Array, torque: Array, point: Array, body_id: Any) -> Array:
     """Compute the generalized force (nv,) of a force and a torque at a global point of a body."""
     return support.apply_ft(m.model, d.data, force, torque, point, body_id)
 
 
+@takes_mjx
 def xfrc_accumulate(m: Model, d: Data) -> Array:
     """Compute the generalized force (nv,) of `xfrc_applied`."""
     force = d.data.xfrc_applied
     return apply_wrench(m.model, d.data, force[:, :3], force[:, 3:], d.data.xipos)
 
 
+@takes_mjx
 def full_m(m: Model, d: Data) -> Array:
     """Return the dense inertia matrix (nv, nv)."""
     return support.full_m(m.model, d.data)
 
 
+@takes_mjx
 def mul_m(m: Model, d: Data, vec: Array) -> Array:
     """Multiply M by a vector."""
     return support.mul_m(m.model, d.data, vec)
 
 
+@takes_mjx
 def solve_m(m: Model, d: Data, x: Array) -> Array:
     """Multiply the inverse of M by a vector."""
     return support.solve_m(m.model, d.data, x)
 
 
+@takes_mjx
 def contact_force(m: Model, d: Data, contact_id: Any, to_world_frame: bool = False) -> Array:
     """Compute the force and torque (6,) of a contact, in its frame, or along global axes."""
     force = support.contact_force(m.model, d.data, contact_id)
@@ -63,6 +72,7 @@ def contact_force(m: Model, d: Data, contact_id: Any, to_world_frame: bool = Fal
     return (force.reshape(2, 3) @ frame).reshape(6)
 
 
+@takes_mjx
 def ray(
     m: Model,
     d: Data,

@@ -130,7 +130,7 @@ def test_results_that_are_arguments_are_handed_on_each_once(m):
 
 def test_a_model_with_an_axis_of_its_own_is_refused(m):
     models = m.replace(body_mass=jnp.stack([m.body_mass, m.body_mass]))
-    with pytest.raises(TypeError, match=r"shape \(2, 2\), wanted \(2,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2, 2\), wanted \(2,\)"):
         jaxsim.compile(m)(models, jaxsim.make_data(m))
 
 
