@@ -1,6 +1,7 @@
 """Posterior of a fit's parameters: NUTS on the exact gradient, and profile likelihoods of one parameter."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,13 +54,21 @@ class Posterior:
 
 
 def posterior(
-    fit: Fit, *, chains: int = 4, draws: int = 500, warmup: int = 200, seed: int = 0, progress: bool = False
+    fit: Fit,
+    *,
+    chains: int = 4,
+    draws: int = 500,
+    warmup: int = 200,
+    depth: int = 6,
+    seed: int = 0,
+    progress: bool = False,
 ) -> Posterior:
     """Draws from the posterior of a fit by the no-U-turn sampler, on the exact gradient. Needs blackjax.
 
     The likelihood uses the noise of the fit (`fit.problem.data.sigma`). The prior is that of the parameters, and flat
     in a coordinate without a prior (in the logarithm with `log=True`). Unknown initial states are drawn too. Chains run
-    in coordinates in which the fit's Laplace approximation is standard normal, and start around its mean.
+    in coordinates in which the fit's Laplace approximation is standard normal, and start around its mean. A trajectory
+    doubles at most `depth` times: 2^depth - 1 gradients a draw. The bar shows the mean cost, draws and time left.
 
     Raises ValueError for a fit with another loss than squares, with continuity, or with parameters that are not
     determined; ImportError, which names the extra, where blackjax is missing.
@@ -75,8 +84,11 @@ def posterior(
         return jnp.where(inside, -cost(free, shift), -jnp.inf)
 
     kernel = blackjax.nuts.build_kernel()
-    advance = jaxsim.jit(jax.vmap(lambda key, state, step, inverse: kernel(key, state, log_density, step, inverse),
-                                  (0, 0, None, None)))  # fmt: skip
+
+    def drawn(key: Array, state: Any, step: Array, inverse: Array) -> tuple:
+        return kernel(key, state, log_density, step, inverse, depth)
+
+    advance = jaxsim.jit(jax.vmap(drawn, (0, 0, None, None)))
     rng = np.random.default_rng(seed)
     begin = SCATTER * rng.standard_normal((chains, space.size))
     state = jaxsim.jit(jax.vmap(lambda z: blackjax.nuts.init(z, log_density)))(jnp.asarray(begin))
