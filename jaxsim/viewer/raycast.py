@@ -2,8 +2,8 @@
 
 The scene is that of `viewer.scene`, drawn as by MuJoCo's renderer: front faces between the near and the far plane, the
 model's lights with shadows, materials and textures, transparency, sky and haze. There are no reflections and no fog,
-lines of rangefinders are not drawn, and light is computed for pixels, not for vertices: within a triangle with normals as
-interpolated, not of unit length, so that diffuse light is nearly that of vertices.
+lines of rangefinders are not drawn, and light is computed for pixels, not for vertices: with
+interpolated normals that are not of unit length within triangles, so that diffuse light is nearly that of vertices.
 """
 
 from collections.abc import Callable, Sequence
