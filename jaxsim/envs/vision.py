@@ -117,7 +117,8 @@ class Vision(Wrapper):
         """
         m = self.env.model if model is None else model
         width, height = (self.samples * np.array(self.sizes)).T.tolist()
-        images = render_many(m, place(m, data), self.cameras, width, height, shadows=self.shadows, draw=draw)
+        options = {"shadows": self.shadows, "draw": draw, "one_search": self.picture == "rgbd"}
+        images = render_many(m, place(m, data), self.cameras, width, height, **options)
         found = {}
         for name, image in zip(self.views, images, strict=True):
             near = jnp.clip(1 - image.depth / self.reach, 0, 1)[..., None]

@@ -2,7 +2,8 @@
 
 The scene is that of `viewer.scene`, drawn as by MuJoCo's renderer: front faces between the near and the far plane, the
 model's lights with shadows, materials and textures, transparency, sky and haze. There are no reflections and no fog,
-lines of rangefinders are not drawn, and light is computed for pixels, not for vertices.
+lines of rangefinders are not drawn, and light is computed for pixels, not for vertices: with
+interpolated normals that are not of unit length within triangles, so that diffuse light is nearly that of vertices.
 """
 
 from collections.abc import Callable, Sequence
@@ -108,6 +109,7 @@ def render(
     samples: int = 1,
     edges: bool = False,
     turn: Array | float = 0.0,
+    one_search: bool = False,
 ) -> Image:
     """Picture of one camera in one world, at the poses in `d`; map over worlds with `jax.vmap`.
 
@@ -122,12 +124,15 @@ def render(
         samples: rays along each side of a pixel; colours and depths are means, the segmentation is that of one ray.
         edges: whether derivatives include what moving edges of objects show and hide (`viewer.outlines`).
         turn: degrees by which the free camera is turned about the vertical.
+        one_search: whether colours and depths come from one search. Faster where both are used; under jit both are
+            computed then, even if one is unused.
 
     Depth and colours are differentiable in poses, sizes, materials, lights and the camera: inside of surfaces, and with
     `edges` as means over pixels, where edges of shadows and of transparent objects do not move. Under jit, unused parts
     of the image are not computed. Raises KeyError for an unknown camera and ValueError for a batch of worlds.
     """
-    return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw, samples, edges, turn)[0]
+    options = (groups, shadows, lookat, draw, samples, edges, turn, one_search)
+    return render_many(m, d, [camera], width, height, *options)[0]
 
 
 def render_many(
@@ -143,6 +148,7 @@ def render_many(
     samples: int = 1,
     edges: bool = False,
     turn: Array | float = 0.0,
+    one_search: bool = False,
 ) -> list[Image]:
     """Pictures of several cameras in one world, of one scene; arguments as in `render`, sizes also for each camera."""
     if d.geom_xpos.ndim > 2:
@@ -165,7 +171,7 @@ def render_many(
     fixed = m, rigid_triangles(m, d.geom_xpos.dtype)
     scene, views = _by_poses(seen_by, m.opt.backend, fixed, d, lookat, turn)
     return [
-        _fewer(_picture(m, scene, view, w, h, shadows, draw, edges), samples)
+        _fewer(_picture(m, scene, view, w, h, shadows, draw, edges, one_search), samples)
         for view, (w, h) in zip(views, sizes, strict=True)
     ]
 
@@ -213,7 +219,7 @@ def render_worlds(
         first = jax.tree.map(lambda x: x[0], d)
         eye = model_camera(m, first, cam, w, h)
         eye = eye._replace(pos=eye.pos + offset[0])
-    return _fewer(_picture(m, scene, _view(m, scene, eye), w, h, shadows, True, False), samples)
+    return _fewer(_picture(m, scene, _view(m, scene, eye), w, h, shadows), samples)
 
 
 def _fewer(image: Image, samples: int) -> Image:
@@ -232,7 +238,15 @@ def render_batch(m: Model, d: Data, camera: int | str | None = 0, **options: Any
 
 
 def _picture(
-    m: Model, s: Scene, view: View, width: int, height: int, shadows: bool, draw: Array | bool, edges: bool
+    m: Model,
+    s: Scene,
+    view: View,
+    width: int,
+    height: int,
+    shadows: bool,
+    draw: Array | bool = True,
+    edges: bool = False,
+    one_search: bool = False,
 ) -> Image:
     row, column = np.divmod(np.arange(width * height, dtype=np.int32), width)
     pixels = np.stack([column, row], 1)
@@ -241,15 +255,11 @@ def _picture(
     has_shadows = shadows and bool((m.light_active & m.light_castshadow).any())
     unlit = np.ones(len(s.lights.spot), s.pos.dtype)
 
-    def colour_of_pixel(s: Scene, view: View, pixel: Array) -> Array:
-        ray = pixel_ray(view, pixel)
-        seen = see(s, view, ray)
+    def colour(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
         return of_ray(s, view, ray, seen, lit(s, view, ray, seen) if has_shadows else unlit)
 
-    def depth_of_pixel(s: Scene, view: View, pixel: Array) -> tuple[Array, Array]:
-        ray = pixel_ray(view, pixel)
-        seen = see(s, view, ray)
-        return _known_depth(s, view, ray, seen), jnp.where(seen.object[1] >= 0, seen.object[1], seen.object[0])
+    def depth_and_object(s: Scene, view: View, ray: Ray, seen: Seen) -> tuple[Array, Array]:
+        return _known_depth(s, view, ray, seen), _nearest(seen.object)
 
     def lights_of(count: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
         return _for_rows(lit, count, s, view, rays, seen) if has_shadows else jnp.tile(unlit, (len(rays.way), 1))
@@ -260,26 +270,36 @@ def _picture(
     def depths(_: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
         return jax.vmap(_known_depth, (None, None, 0, 0))(s, view, rays, seen)
 
-    def found(count: Array, s: Scene, view: View) -> tuple[Ray, Seen]:
-        rays = jax.vmap(pixel_ray, (None, 0))(view, pixels)
-        seen = _for_rows(see, count, s, view, rays)
-        return rays, seen._replace(object=jnp.where(count > 0, seen.object, -1))  # zeros where no ray was cast
-
-    def smooth_rgb(count: Array, s: Scene, view: View) -> Array:
-        rays, seen = found(count, s, view)
+    def smooth_colours(count: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
         reached = lights_of(count, s, view, rays, seen)
         inside = jax.vmap(of_ray, (None, None, 0, 0, 0))(s, view, rays, seen, reached)
         return inside + _outlines(s, view, rays, seen, width, colours) if edges else inside
 
-    def smooth_depth(count: Array, s: Scene, view: View) -> tuple[Array, Array]:
-        rays, seen = found(count, s, view)
+    def smooth_depths(count: Array, s: Scene, view: View, rays: Ray, seen: Seen) -> tuple[Array, Array]:
         inside = jax.vmap(_depth, (None, None, 0, 0))(s, view, rays, seen)
-        nearest = jnp.where(seen.object[:, 1] >= 0, seen.object[:, 1], seen.object[:, 0])
+        nearest = jax.vmap(_nearest)(seen.object)
         return inside + _outlines(s, view, rays, seen, width, depths) if edges else inside, nearest
 
-    native = lambda f: lambda count, s, view: _for_rows(f, count, s, view, pixels)  # noqa: E731
-    rgb = jnp.where(draw, _with_derivatives(smooth_rgb, native(colour_of_pixel), amount, s, view), 0)
-    depth, nearest = _with_derivatives(smooth_depth, native(depth_of_pixel), amount, s, view)
+    def search_for(*parts: tuple[Callable, Callable]) -> list[Any]:
+        """Each part of the picture, from one search: a function of one ray, and of all rays with derivatives."""
+
+        def of_pixel(s: Scene, view: View, pixel: Array) -> list[Any]:
+            ray = pixel_ray(view, pixel)
+            seen = see(s, view, ray)
+            return [of_one(s, view, ray, seen) for of_one, _ in parts]
+
+        def smooth(count: Array, s: Scene, view: View) -> list[Any]:
+            rays = jax.vmap(pixel_ray, (None, 0))(view, pixels)
+            seen = _for_rows(see, count, s, view, rays)
+            seen = seen._replace(object=jnp.where(count > 0, seen.object, -1))  # zeros where no ray was cast
+            return [of_all(count, s, view, rays, seen) for _, of_all in parts]
+
+        native = lambda count, s, view: _for_rows(of_pixel, count, s, view, pixels)  # noqa: E731
+        return _with_derivatives(smooth, native, amount, s, view)
+
+    parts = (colour, smooth_colours), (depth_and_object, smooth_depths)
+    rgb, (depth, nearest) = search_for(*parts) if one_search else (search_for(part)[0] for part in parts)
+    rgb = jnp.where(draw, rgb, 0)
     depth, nearest = jnp.where(draw, depth, view.far), jnp.where(draw, nearest, -1)
     o = layout.objects(m)
     table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)
@@ -316,6 +336,11 @@ def _depth(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
     """Depth of the opaque surface of one ray, differentiable."""
     point = jnp.stack(surface_at(s, view, ray, jnp.maximum(seen.object[0], 0), seen.triangle[0]).point)
     return jnp.where(seen.object[0] >= 0, view.near + (point - ray.start) @ view.axis, view.far)
+
+
+def _nearest(objects: Array) -> Array:
+    """The first object of a ray: a transparent one, or the opaque one."""
+    return jnp.where(objects[1] >= 0, objects[1], objects[0])
 
 
 def _known_depth(_: Scene, view: View, ray: Ray, seen: Seen) -> Array:

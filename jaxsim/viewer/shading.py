@@ -207,14 +207,15 @@ def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Sur
             q = c.sub(ray_points(p, v, t), a)
             w1, w2 = _dot(grads[0], q), _dot(grads[1], q)
             w = (1 - w1 - w2, w1, w2)
-            normal = safe.normalize(jnp.stack([sum(w[j] * n[3 * j + i] for j in range(3)) for i in range(3)]))[0]
+            # shorter than 1 between vertices: light is interpolated as MuJoCo does, which computes it at vertices
+            normal = [sum(w[j] * n[3 * j + i] for j in range(3)) for i in range(3)]
             uv = [sum(w[j] * at[2 * j + i] for j in range(3)) for i in range(2)]
             slopes = [
                 [grads[0][r] * (at[2 + i] - at[i]) + grads[1][r] * (at[4 + i] - at[i]) for r in range(3)]
                 for i in range(2)
             ]
             extra = [*uv, *slopes[0], *slopes[1]]
-            return t, *_split(normal), *extra, *(jnp.zeros_like(t) for _ in range(4))
+            return t, *normal, *extra, *(jnp.zeros_like(t) for _ in range(4))
 
         return run
 

@@ -20,15 +20,13 @@ from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.math.safe import Array
 from jaxsim.viewer.deformables import surface_triangles, surfaces
 from jaxsim.viewer.frames import FLEX, TENDON, place
+from jaxsim.viewer.glb import glb_bytes
 from jaxsim.viewer.html import quaternions, sky_colours
 from jaxsim.viewer.rollouts import control_range
 from jaxsim.viewer.shapes import geom_material, geom_triangles, joint_axes, tendon_segments, visible
 
 try:
-    import trimesh
-    import trimesh.visual
     import viser
-    from PIL import Image
     from viser import uplot
 except ImportError as error:
     raise ImportError("the viewer needs viser: pip install 'jaxsim-mjcf[viewer]'") from error
@@ -201,14 +199,8 @@ class Viewer:
                     name, points, faces, color=colour, opacity=opacity, flat_shading=flat, side="double"
                 )
                 continue
-            image = Image.fromarray(np.ascontiguousarray(material.image))
-            tint = tuple(int(255 * c) for c in np.clip(material.rgba, 0, 1))
-            pbr = trimesh.visual.material.PBRMaterial(
-                baseColorTexture=image, baseColorFactor=tint, metallicFactor=0.0, roughnessFactor=0.9, doubleSided=True
-            )
-            visual = trimesh.visual.TextureVisuals(uv=rows[:, 6:8] * material.repeat, material=pbr)
-            shape = trimesh.Trimesh(rows[:, :3], faces, vertex_normals=rows[:, 3:6], visual=visual, process=False)
-            handles[g] = scene.add_mesh_trimesh(name, shape)
+            rows[:, 6:8] *= material.repeat
+            handles[g] = scene.add_glb(name, glb_bytes(rows, material.image, material.rgba))
         for g, handle in handles.items():
             handle.visible = visible(m, g)
             self._pull_with_mouse(handle, int(m.geom_bodyid[g]))

@@ -13,7 +13,7 @@ from jaxsim.tools.cli import main
 from jaxsim.viewer.png import png_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
-OPTIONAL = ("PIL", "trimesh", "viser", "imageio", "optax", "matplotlib", "gymnasium", "brax", "flax", "mujoco")
+OPTIONAL = ("PIL", "viser", "imageio", "optax", "matplotlib", "gymnasium", "brax", "flax", "mujoco")
 SCENE = """<mujoco><asset><texture name="a" type="2d" {0}/><material name="a" texture="a"/></asset>
 <worldbody><geom type="plane" size="1 1 1" material="a"/><geom type="capsule" size=".1 .1" pos="0 0 1"/>
 <body pos="0 0 .5"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""

@@ -19,6 +19,9 @@ FLAT = """<texture name="t" type="2d" builtin="flat" width="64" height="64" rgb1
   <material name="t" texture="t"/>"""
 QUAD = """<mesh name="q" vertex="-1 0 -1 1 0 -1 1 0 1 -1 0 1 0 1 0" texcoord="0 0 1 0 1 1 0 1 .5 .5"
   face="0 1 2 0 2 3 0 4 1 1 4 2 2 4 3 3 4 0"/>"""
+BENT = """<mesh name="b" vertex="-1 0 -1 1 0 -1 1 0 1 -1 0 1 0 1 0" normal="-.37 -.85 -.37 .37 -.85 -.37 .37 -.85 .37
+  -.37 -.85 .37 0 1 0" face="0 1 2 0 2 3 0 4 1 1 4 2 2 4 3 3 4 0"/>"""
+HEADLIGHT = '<visual><headlight ambient="0 0 0" diffuse=".8 .8 .8" specular="0 0 0"/></visual>'
 SKY = '<texture type="skybox" builtin="gradient" rgb1="0 0 1" rgb2="1 1 0" width="64" height="384"/>'
 LENS = 'resolution="64 48" sensorsize=".036 .027" focal=".03 .03" principal=".004 .002"'
 
@@ -51,6 +54,9 @@ CASES = {
     "coordinates of a mesh": (
         '<geom type="mesh" mesh="q" material="k"/>', CHECKER.format("1 1", "false") + QUAD, AMBIENT, "",
         (28, 40), (0, 1, 0)
+    ),
+    "light of a mesh is that of its vertices": (
+        '<geom type="mesh" mesh="b" rgba="1 1 1 1"/>', BENT, HEADLIGHT, "", (36, 48), (0.608, 0.608, 0.608)
     ),
     "cube": ('<geom type="box" size="1 1 1" material="k"/>', CUBE, AMBIENT, "", (44, 40), (1, 0, 0)),
     "capsule": (

@@ -11,6 +11,7 @@ from jaxsim.core.types import ObjType
 from jaxsim.native import launch as kernels
 from jaxsim.native.function import choices_of
 from jaxsim.native.pool_native import ENTRIES_OF_PART
+from jaxsim.viewer.frames import place
 from jaxsim.viewer.raycast import render, render_batch
 
 XML = """
@@ -152,6 +153,15 @@ def test_colours_of_a_batch_are_two_kernels_for_cuda(monkeypatch):
     chosen = choices_of(lambda: colours.lower(lowering_platforms=("cuda",)))
     assert len(chosen) == 2
     assert not any(choice.cause for choice in chosen)
+
+
+def test_colours_and_depth_come_from_one_search_or_from_two():
+    m = jaxsim.load_model(XML)
+    d = jax.jit(place)(m, jaxsim.make_data(m))
+    look = lambda one: jax.jit(lambda d: render(m, d, "down", 8, 6, one_search=one))  # noqa: E731
+    jax.tree.map(np.testing.assert_array_equal, look(True)(d), look(False)(d))
+    searches = [str(look(one).trace(d).jaxpr).count("pool[") for one in (True, False)]
+    assert 2 * searches[0] == searches[1] > 0
 
 
 def test_a_batch_without_vmap_is_an_error():
