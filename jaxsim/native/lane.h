@@ -23,6 +23,7 @@
 #define AT(array, i) ((array)[i])
 #define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))
 #define INSIDE(i, most) (i)
+#define ANY(...) (__VA_ARGS__)
 #endif
 
 #if LANES == 1 && !defined(__CUDACC_RTC__)

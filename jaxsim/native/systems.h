@@ -13,20 +13,20 @@
       for (int j = 0; j <= i; ++j)
 
 /* Elimination without square roots: the lower triangle of `a` holds L D, its diagonal D, `inverse` 1 / D, which is nan
-   where a pivot is not positive. Golub and Van Loan, 4.1. */
+   where a pivot is not positive; the upper triangle holds (L D)', so that loops read rows. Zeros that a tree leaves are
+   skipped. Golub and Van Loan, 4.1. */
 FUNCTION void eliminate(int lane, int count, int n, T* a, T* inverse) {
-  for (int k = 0; k < n; ++k) {
-    ALL(g, count) {
-      T d = a[(g * n + k) * n + k];
-      inverse[g * n + k] = SELECT(d > 0, (REAL)1 / d, NAN);
+  for (int g = 0; g < count; ++g, a += n * n, inverse += n)
+    for (int k = 0; k < n; ++k) {
+      T *row = a + k * n, d = row[k];
+      inverse[k] = SELECT(d > 0, (REAL)1 / d, NAN);
+      for (int i = k + 1; i < n; ++i) row[i] = a[i * n + k];
+      for (int i = k + 1; i < n; ++i) {
+        if (!ANY(row[i] != 0)) continue;
+        T *mine = a + i * n, factor = row[i] * inverse[k];
+        for (int j = k + 1; j <= i; ++j) mine[j] -= factor * row[j];
+      }
     }
-    sync();
-    LOWER(g, i, j, n - k - 1) {
-      T* mine = a + g * n * n + (k + 1) * n;
-      mine[i * n + k + 1 + j] -= mine[i * n + k] * inverse[g * n + k] * mine[j * n + k];
-    }
-    sync();
-  }
 }
 
 /* the lower Cholesky factors of a, which is overwritten */
@@ -50,7 +50,7 @@ FUNCTION void solve_positive(int lane, int count, int n, int m, T* a, T* inverse
   for (int k = 0; k < n; ++k) {
     EVERY(g, r, c, n - k - 1, m) {
       int i = k + 1 + r;
-      x[(g * n + i) * m + c] -= a[(g * n + i) * n + k] * inverse[g * n + k] * x[(g * n + k) * m + c];
+      x[(g * n + i) * m + c] -= a[(g * n + k) * n + i] * inverse[g * n + k] * x[(g * n + k) * m + c];
     }
     sync();
   }

@@ -22,6 +22,11 @@ from jaxsim.xla import batching
 from jaxsim.xla.fusion import one_kernel
 
 
+# Order of the rows and columns of blocks (k, n, n): elimination starts at the first row, and leaves that come first
+# leave most zeros of a tree.
+LEAVES_FIRST = np.s_[:, ::-1, ::-1]
+
+
 def factor(m: Model, matrix: Array) -> tuple[Array, Array]:
     """Compute the sparse factor (nC,) and the inverse of its diagonal (nv,), NaN where the matrix is not positive."""
     if m.nC == m.nv:
@@ -66,8 +71,7 @@ def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[...,
 
 def factor_blocks(m: Model, matrix: Array) -> Array:
     xp = xp_of(matrix)
-    # Cholesky starts at the first row; the reverse order eliminates the leaves first
-    blocks = [_cholesky(take_or_zero(matrix, b.full[:, ::-1, ::-1])) for b in tables.inertia_blocks(m)]
+    blocks = [_cholesky(take_or_zero(matrix, b.full[LEAVES_FIRST])) for b in tables.inertia_blocks(m)]
     flat = xp.concatenate([b.reshape(-1) for b in blocks])
     entry, diagonal = _reversed_pattern(m)
     root = take(flat, diagonal)
@@ -101,8 +105,10 @@ def _cholesky(a: Array) -> Array:
 
 
 def _solve_blocks(m: Model, matrix: Array, x: Array) -> Array:
-    blocks = tables.inertia_blocks(m)
-    out = [linalg.solve_positive(take_or_zero(matrix, b.full), take(x, b.dofs)).reshape(-1) for b in blocks]
+    out = []
+    for b in tables.inertia_blocks(m):
+        found = linalg.solve_positive(take_or_zero(matrix, b.full[LEAVES_FIRST]), take(x, b.dofs[:, ::-1]))
+        out.append(jnp.flip(found, 1).reshape(-1))
     return take(jnp.concatenate(out), tables.dof_order(m))
 
 
