@@ -21,7 +21,6 @@ from jaxsim.native import linalg
 from jaxsim.xla import batching
 from jaxsim.xla.fusion import one_kernel
 
-
 # Order of the rows and columns of blocks (k, n, n): elimination starts at the first row, and leaves that come first
 # leave most zeros of a tree.
 LEAVES_FIRST = np.s_[:, ::-1, ::-1]
