@@ -8,7 +8,9 @@ Importing this module registers every environment, also those registered later, 
 """
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -29,6 +31,21 @@ try:
     from gymnasium.vector.utils import batch_space
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("jaxsim.envs.gym needs gymnasium: pip install 'jaxsim-mjcf[gym]'") from error
+
+
+@lru_cache
+def _process() -> int:
+    """Id of the process that made the first environment, also in its forks."""
+    return os.getpid()
+
+
+def _refuse_forks() -> None:
+    """Raise RuntimeError in a fork of a process that has used JAX: its first program would wait for ever."""
+    if os.getpid() != _process():
+        raise RuntimeError(
+            "this process is a fork of one that uses JAX, whose threads a fork lacks: start processes with "
+            "multiprocessing's spawn, AsyncVectorEnv(..., context='spawn'). GymVectorEnv needs no processes"
+        )
 
 
 class PackedWorld:
@@ -134,6 +151,7 @@ class GymEnv(gymnasium.Env):
         camera: str | None = None,
         **config: Any,
     ):
+        _refuse_forks()
         self.env = make(env, **config) if isinstance(env, str) else env
         self.metadata = {**type(self).metadata, "render_fps": round(1 / self.env.dt)}
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:

@@ -207,7 +207,8 @@ def _rows_of(
         for closed, own in zip(_sizes(params), structs, strict=True)
     ]
     every_result = [True] * len(traced[0].out_avals)
-    read = [any(r) for r in zip(*(dce_jaxpr(c.jaxpr, every_result)[1] for c in traced), strict=True)]
+    traced = [c.replace(jaxpr=dce_jaxpr(c.jaxpr, every_result, instantiate=True)[0]) for c in traced]
+    read = [any(r) for r in zip(*(is_read(c.jaxpr) for c in traced), strict=True)]
     used = [k for k, r in enumerate(read) if r and not is_row[k]], [k for k, r in enumerate(read) if r and is_row[k]]
     if not used[1]:  # then nothing says how many rows there are
         return function(params["every"], *operands)

@@ -5,7 +5,6 @@ arXiv 2309.01813. The forces of a step depend on three consecutive positions, so
 diagonals of blocks. It is factorised as one of three diagonals of blocks twice as large.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -26,8 +25,8 @@ from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
 from jaxsim.optim.lqr import flat_rows, unflatten_rows
-from jaxsim.optim.options import Inverse, Iteration, Result
-from jaxsim.optim.progress import is_traced, listen, report
+from jaxsim.optim.options import Inverse, Iteration, Result, takes_options
+from jaxsim.optim.progress import is_traced, listen, report, warn
 from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, improves, is_over, next_weight, verdict
 
 LEAST_WEIGHT = 1e-15  # of the regularisation: slow motions of n steps have eigenvalues n^-4 of the diagonal
@@ -78,6 +77,7 @@ class Search(NamedTuple):
     ended: Array
 
 
+@takes_options
 def inverse_trajectory(
     m: Model,
     d: Data,
@@ -128,12 +128,10 @@ def inverse_trajectory(
         raise FloatingPointError("inverse_trajectory: the cost is not finite at the positions given; start from others")
     count = int(result.iterations)
     if not bool(result.converged) and count < options.iterations:
-        warnings.warn(
+        warn(
             f"inverse_trajectory gives up after iteration {count}: no step lowers the cost, and forces of "
             f"{float(result.violation):.2g} N or N m are missing. Start from other positions, or go on with ilqr and "
             "these states",
-            RuntimeWarning,
-            stacklevel=2,
         )
     return result
 

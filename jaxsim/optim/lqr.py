@@ -9,7 +9,6 @@ The whole search is one loop of one program: each round rolls out a line search,
 path, and recurses backwards. `jax.vmap` can batch it over any argument.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -30,8 +29,8 @@ from jaxsim.native.stage import tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
-from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result
-from jaxsim.optim.progress import is_traced, listen, negligible, report, warn_of_zero_gradient
+from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result, takes_options
+from jaxsim.optim.progress import is_traced, listen, negligible, report, warn, warn_of_zero_gradient
 from jaxsim.optim.rounds import (
     LARGEST_PENALTY,
     PENALTY_FACTOR,
@@ -110,6 +109,7 @@ class Search(NamedTuple):
     ended: Array
 
 
+@takes_options
 def ilqr(
     m: Model,
     d: Data,
@@ -176,6 +176,7 @@ def ilqr(
     return result
 
 
+@takes_options
 def ddp(
     m: Model,
     d: Data,
@@ -198,8 +199,6 @@ def ddp(
     derivatives of running residuals are added. Negative eigenvalues of the Hessian of a step are set to zero.
     """
     options = Ddp() if options is None else options
-    if not options.second_order:
-        raise ValueError("ddp takes options of the class Ddp; those of Ilqr are for ilqr")
     rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
     return ilqr(m, d, costs, controls, options, **rest, callback=callback, progress=progress)
 
@@ -231,13 +230,11 @@ def _judge(name: str, problem: Problem, program: Program, result: Result, end: S
         what = _what_is_not_finite(problem, program, end)
         if int(end.count) < 1:
             raise FloatingPointError(f"{name}: {what}")
-        warnings.warn(f"{name} ends after iteration {int(result.iterations)}: {what}", RuntimeWarning, stacklevel=4)
+        warn(f"{name} ends after iteration {int(result.iterations)}: {what}")
     if bool(end.stuck):
-        warnings.warn(
+        warn(
             f"{name}: derivatives promise a cost lower by {float(end.promised):.3g} of {float(end.cost):.3g}, and no "
             "step length lowers it: are they those of the step, and is the cost smooth here?",
-            RuntimeWarning,
-            stacklevel=4,
         )
     if bool(end.flat):
         warn_of_zero_gradient(name)

@@ -1,15 +1,19 @@
 """Options of the methods, one class each, and the result that all of them give."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeVar
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import jax
 
 from jaxsim.core.describe import describe_struct
+from jaxsim.interface.arguments import unknown_argument
 from jaxsim.math.safe import Array
 
 Class = TypeVar("Class", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _register(*static: str) -> Callable[[Class], Class]:
@@ -113,6 +117,34 @@ class Inverse:
 
 
 Method = Ilqr | Ddp | Inverse | Shooting | Mppi | Cem
+
+
+def takes_options(function: Function) -> Function:
+    """Return the function with errors that name the class of its options.
+
+    Raises TypeError for another thing in the place of the options, for a field of theirs that is given as an argument
+    of the function, and for unknown arguments.
+    """
+    signature, name = inspect.signature(function), function.__name__
+    own = {key: [c for c in get_args(p.annotation) if c in get_args(Method)] for key, p in signature.parameters.items()}
+    place, classes = next((key, tuple(found)) for key, found in own.items() if found)
+    words = ", ".join(f"{c.__name__}(...)" for c in classes) + " of jaxsim.optim"
+    owners = {f.name: c.__name__ for c in reversed(classes) for f in fields(c)}
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for key in kwargs:
+            if key in owners and key not in signature.parameters:
+                raise TypeError(f"{name}: {key} is a field of the options: give {place}={owners[key]}({key}=...)")
+        if answer := unknown_argument(name, signature, kwargs):
+            raise TypeError(answer)
+        given = {**dict(zip(signature.parameters, args, strict=False)), **kwargs}.get(place)
+        if given is not None and not isinstance(given, classes):
+            what = f"the class {given.__name__}" if isinstance(given, type) else f"of class {type(given).__name__}"
+            raise TypeError(f"{name}: {place} is {what}, wanted {words}")
+        return function(*args, **kwargs)
+
+    return checked  # pyright: ignore[reportReturnType]
 
 
 class Result(NamedTuple):

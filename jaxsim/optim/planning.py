@@ -17,7 +17,7 @@ from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
 from jaxsim.optim.inverse import inverse_trajectory
 from jaxsim.optim.lqr import Problem, Program, Step, advance, ilqr
-from jaxsim.optim.options import Cem, Ilqr, Inverse, Iteration, Method, Result, Shooting
+from jaxsim.optim.options import Cem, Ilqr, Inverse, Iteration, Method, Result, Shooting, takes_options
 from jaxsim.optim.progress import is_traced, warn_of_bad_costs, warn_of_zero_gradient
 from jaxsim.optim.progress import listen as listening
 from jaxsim.optim.sampling import search
@@ -52,6 +52,7 @@ def trajectory_cost(
     return jnp.sum(values) + terms.value_of(final, terms.rows_of(final, end), yes, no, none)
 
 
+@takes_options
 def plan(
     m: Model,
     d: Data,
@@ -166,6 +167,7 @@ class Controller(NamedTuple):
         return self.control(d, memory)
 
 
+@takes_options
 def mpc(
     m: Model,
     costs: Costs,

@@ -1,5 +1,6 @@
 """Progress bar of the optimisers, and their warnings."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,14 +24,20 @@ def negligible(dtype: Any) -> float:
     return float(jnp.finfo(dtype).eps) ** FLAT
 
 
+def warn(text: str) -> None:
+    """Warn at the line that calls this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, RuntimeWarning, stacklevel=level)
+
+
 def warn_of_zero_gradient(what: str) -> None:
     """Warn that the gradient of the cost is zero at the start."""
-    warnings.warn(
+    warn(
         f"{what}: the gradient of the cost is zero at the start, or no more than rounding, so nothing can be improved "
         "from here. Does the cost depend on what is optimised? Start elsewhere, or use contacts that act at a distance "
         "(jaxsim.optim)",
-        RuntimeWarning,
-        stacklevel=3,
     )
 
 
@@ -42,11 +49,9 @@ def warn_of_bad_gradient(what: str, bad: Any, iterations: int) -> None:
             entry = f"[{', '.join(map(str, index))}]" if len(index) else ""
             names.append(f"x{jax.tree_util.keystr(path)}{entry} ({int(np.asarray(count)[tuple(index)])})")
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    warnings.warn(
+    warn(
         f"{what}: the gradient was not finite, and taken as zero, for {', '.join(names[:MOST_NAMED])}{more} (of "
         f"{iterations} iterations). A root or a norm at zero? Add a small constant below it",
-        RuntimeWarning,
-        stacklevel=3,
     )
 
 
@@ -58,7 +63,7 @@ def warn_of_bad_costs(what: str, nans: int, bad: int, total: int) -> None:
         text = f"the cost was NaN for {nans} of {total} points; they count as the worst"
     else:
         return
-    warnings.warn(f"{what}: {text}", RuntimeWarning, stacklevel=3)
+    warn(f"{what}: {text}")
 
 
 @contextmanager

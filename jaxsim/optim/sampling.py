@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.math.safe import Array
 from jaxsim.optim.arguments import SHARED_PROGRAMS, floats, is_compiled, limits, plain
-from jaxsim.optim.options import Cem, Iteration, Mppi, Result
+from jaxsim.optim.options import Cem, Iteration, Mppi, Result, takes_options
 from jaxsim.optim.progress import is_traced, listen, report, warn_of_bad_costs
 
 Cost = Callable[[Array], Array]
 Options = Mppi | Cem
 
 
+@takes_options
 def mppi(
     cost: Cost,
     mean: Array,
@@ -37,6 +38,7 @@ def mppi(
     return _minimise("MPPI", cost, mean, key, options or Mppi(), low, high, callback, progress)
 
 
+@takes_options
 def cem(
     cost: Cost,
     mean: Array,

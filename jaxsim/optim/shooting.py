@@ -11,7 +11,7 @@ import jaxsim
 from jaxsim.core.extras import require
 from jaxsim.math.safe import Array
 from jaxsim.optim.arguments import SHARED_PROGRAMS, floats, is_compiled, limits, plain
-from jaxsim.optim.options import Iteration, Result, Shooting
+from jaxsim.optim.options import Iteration, Result, Shooting, takes_options
 from jaxsim.optim.progress import (
     is_flat,
     is_traced,
@@ -23,6 +23,7 @@ from jaxsim.optim.progress import (
 )
 
 
+@takes_options
 def shoot(
     cost: Callable[..., Array],
     x: Any,

@@ -188,3 +188,10 @@ def test_tasks_registered_later_and_by_file_are_known_to_gymnasium(tmp_path):
         "envs.register('gym_of_file', Stub, StubConfig(nobs=8))\n"
     )
     assert gymnasium.make("jaxsim/task-v0", env=f"{path}:gym_of_file").observation_space.shape == (8,)
+
+
+def test_a_fork_of_a_process_that_made_environments_is_refused(monkeypatch):
+    GymEnv("stub")
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="spawn"):
+        GymEnv("stub")

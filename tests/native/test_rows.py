@@ -111,6 +111,17 @@ def test_lanes_differentiate_rows_in_use_only(monkeypatch):
     assert all(np.isfinite(x).all() for x in found)
 
 
+def test_derivatives_that_do_not_read_an_operand_of_the_value():
+    def values(x, rows):
+        def of_rows(x, rows):
+            return jnp.where(rows > 0, x * rows, 0), ()  # the tangent is rows * dx: no x
+
+        return over_rows(of_rows, rows_in_use(rows > 0), x, rows)[0].sum()
+
+    x, rows = jnp.asarray(2.0), jnp.arange(4.0)
+    np.testing.assert_allclose([jax.grad(values)(x, rows), jax.jvp(lambda x: values(x, rows), (x,), (x,))[1]], [6, 12])
+
+
 def test_second_derivatives_of_functions_of_rows():
     present, x, jacobian = (y[0] for y in worlds())
     total = lambda x: loss(jnp.asarray(present), x, jacobian)  # noqa: E731

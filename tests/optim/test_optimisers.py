@@ -370,3 +370,35 @@ def test_costs_of_other_arguments_are_refused():
         optim.Costs(lambda d, u, i: u)
     with pytest.raises(TypeError, match="function of the data alone"):
         optim.Costs(constraints=optim.Constraint(lambda d, u: u))
+
+
+def test_options_are_objects_and_errors_name_their_class():
+    m, d = mass()
+    u, key = jnp.zeros((N, 1)), jax.random.key(0)
+    trajectory, samples = (m, d, COSTS, u), (jnp.sum, u, key)
+    calls = [
+        (optim.ilqr, trajectory, {}, "options", optim.Ilqr),
+        (optim.ddp, trajectory, {}, "options", optim.Ddp),
+        (optim.inverse_trajectory, trajectory, {}, "options", optim.Inverse),
+        (optim.shoot, samples[:2], {}, "options", optim.Shooting),
+        (optim.mppi, samples, {}, "options", optim.Mppi),
+        (optim.cem, samples, {}, "options", optim.Cem),
+        (optim.plan, trajectory, {}, "method", optim.Ilqr),
+        (optim.mpc, (m, COSTS), {"horizon": 3}, "solver", optim.Ilqr),
+    ]
+    for function, args, rest, place, options in calls:
+        with pytest.raises(TypeError, match=rf"{place} is of class int, wanted {options.__name__}\(\.\.\.\)"):
+            function(*args, 100, **rest)
+        with pytest.raises(TypeError, match=rf"give {place}={options.__name__}\(iterations=\.\.\.\)"):
+            function(*args, iterations=100, **rest)
+    with pytest.raises(TypeError, match="wanted Ddp"):
+        optim.ddp(*trajectory, optim.Ilqr())
+    with pytest.raises(TypeError, match=r"method=Mppi\(sigma"):
+        optim.plan(*trajectory, sigma=0.1)
+
+
+def test_a_warning_names_the_line_of_the_call():
+    m, d = mass()
+    with pytest.warns(RuntimeWarning, match="gradient of the cost is zero") as caught:
+        optim.ddp(m, d, optim.Costs(optim.Term(lambda d: d.time[None])), jnp.zeros((3, 1)), optim.Ddp(2))
+    assert caught[0].filename == __file__
