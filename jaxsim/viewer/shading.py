@@ -69,8 +69,9 @@ class Seen(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """A point of a surface: position, unit normal, and coordinates of the texture there and at the next pixels.
+    """A point of a surface: position, normal, and coordinates of the texture there and at the next pixels.
 
+    The normal is of unit length, but shorter within triangles whose corners have different normals.
     `coordinate` (3, 2) are those of the point and of the next pixels to the right and up; `face` is one of a cube's.
     """
 
