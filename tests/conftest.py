@@ -13,7 +13,7 @@ flags = ["backend_optimization_level=0"]  # most tests run a program a few times
 if metadata.version("jaxlib").startswith("0.10."):  # an XLA that does not know a flag ends the process
     flags += ["cpu_use_fusion_emitters=false", "cpu_experimental_ynn_fusion_type=", "cpu_multi_thread_eigen=false"]
 os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in flags))
-os.environ.setdefault("JAXSIM_CFLAGS", "-O1")  # `tests/native/conftest.py`: there as users compile
+os.environ.setdefault("JAXSIM_CFLAGS", "-O0")  # `tests/native/conftest.py`: there as users compile
 
 import jax  # noqa: E402
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from jaxsim.native.control import CONTROL, INNER, inner_functions, over_rows
-from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive, is_real
 from jaxsim.native.jaxpr import CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
 from jaxsim.native.joins import SAME_PLACE, join, padded, parts_of_results, updated
 from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS, is_cheap
@@ -144,6 +144,8 @@ def compute(
 
 def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) -> list[Value]:
     """Write an operation and return its results."""
+    if w.real and (other := {v.dtype for v in op.outputs if is_real(v.dtype)} - {w.real}):
+        raise UnsupportedPrimitive(f"numbers of type {other.pop()} beside {w.real}")
     if op.name in SEQUENTIAL and w.sequential:
         return SEQUENTIAL[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
     if op.name in OF_EACH_WORLD and w.wide:

@@ -64,14 +64,8 @@ def literal(x: Any, dtype: Any) -> str:
         if x == np.iinfo(dtype).min and x < 0:  # C has no literal of it
             return f"({x + 1} - 1)"
         return f"({x}u)" if dtype == np.uint32 else f"({x}LL)" if abs(int(x)) > 2**31 - 1 else f"({x})"
-    if np.isnan(x):
-        return "NAN"
-    if np.isinf(x):
-        return "INFINITY" if x > 0 else "(-INFINITY)"
-    return _real(x, dtype)
-
-
-def _real(x: Any, dtype: Any) -> str:
+    if not np.isfinite(x):  # C's macros are floats: of another type than numbers in double precision
+        return f"(({C_TYPES[str(np.dtype(dtype))]}){'NAN' if np.isnan(x) else 'INFINITY' if x > 0 else '-INFINITY'})"
     text = np.format_float_scientific(x, unique=True)
     return f"({text}f)" if dtype == np.float32 else f"({text})"
 

@@ -123,14 +123,14 @@ def of_vector(flat: Flat, has_worlds: Sequence[bool], unsized: bool = False) -> 
     made = {v for op in flat.operations for v in op.outputs}
     if sum(math.prod(v.shape) for v in made) > MOST_NUMBERS:
         raise UnsupportedPrimitive("so many numbers of a world")
-    w = Writer(keeps_more=True, lanes=1, vector=native.vector_bytes())
+    outputs = [v for v in flat.outputs if isinstance(v, Var)]
+    w = Writer(keeps_more=True, lanes=1, vector=native.vector_bytes(), real=real_type(flat, outputs))
     inputs = [
         _buffer(w, v, f"in{i}", given=not worlds)
         for i, (v, worlds) in enumerate(zip(flat.inputs, has_worlds, strict=True))
     ]
     for b in inputs:
         b.unsized = unsized and b.uniform
-    outputs = [v for v in flat.outputs if isinstance(v, Var)]
     results = [_buffer(w, v, f"out{i}") for i, v in enumerate(outputs)]
     args = [w.stored(b, v.shape) for b, v in zip(inputs, flat.inputs, strict=True)]
     place = {b: f"to{i} + first * {b.size}" for i, b in enumerate(results)}

@@ -14,7 +14,10 @@ typedef decltype(I{}[0] + 0) WHOLE;
 template <class X> constexpr bool is_wide = false;
 template <> constexpr bool is_wide<F> = true;
 template <> constexpr bool is_wide<I> = true;
-template <class X> struct Of { typedef I vector; };
+template <class X> struct Of {
+  static_assert(!__is_same(X, float) && !__is_same(X, double), "a real number of another type than REAL");
+  typedef I vector;
+};
 template <> struct Of<REAL> { typedef F vector; };
 template <> struct Of<F> { typedef F vector; };
 #if REAL_BITS == 32

@@ -196,6 +196,7 @@ class Writer:
     keeps_more: bool = False  # arrays that loops read often go to memory
     lanes: int = USUAL_LANES  # threads of a world, for estimates of cost
     vector: int = 0  # bytes of a vector of worlds, which take all branches together (`wide.h`); 0: none
+    real: np.dtype | None = None  # the one type of real numbers, if there may be no other
     sequential: bool = False  # a program of one world or entry, which contains its searches
     calls: bool = False  # a program of one world on a core, which may call handlers of other libraries
     prefix: str = ""  # of the names of tables: functions of one source share a name space

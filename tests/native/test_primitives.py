@@ -61,11 +61,13 @@ def ordinary(kind, *shape, seed=0):
     return x > 0 if kind == "bool" else np.abs(x).astype(kind) if kind == "uint32" else x.astype(kind)
 
 
+CONSTANTS = (np.inf, -np.inf), (0.5, -np.inf), (np.nan, np.inf), (0.5, np.nan), (0.5, 2)
 UNARY = {
     "real": {
         **{n: getattr(lax, n) for n in ("sqrt", "rsqrt", "cbrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan")},
         **{n: getattr(lax, n) for n in ("tanh", "asin", "acos", "atan", "log1p", "expm1", "sinh", "cosh", "exp2")},
         **{n: getattr(lax, n) for n in ("asinh", "acosh", "atanh", "logistic", "erf", "is_finite")},
+        "constants": lambda x: [jnp.where(x > 1, *x.dtype.type(pair)) for pair in CONSTANTS],
         "log2": jnp.log2,  # primitives of newer versions of JAX
         "one_minus_square": getattr(lax, "one_minus_square", lambda x: 1 - x * x),
         "round": lambda x: (lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), lax.round(x)),
