@@ -18,6 +18,7 @@ os.environ.setdefault("JAXSIM_CFLAGS", "-O0")  # `tests/native/conftest.py`: the
 import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
+gc.set_threshold(100_000, 20, 20)  # most objects of traced programs live on: passes over them took a tenth of the time
 
 
 MAPS = Path("/proc/self/maps")

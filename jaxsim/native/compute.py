@@ -205,7 +205,7 @@ def _owned(op: Operation, scope: _Scope, k: int) -> list[bool]:
 def is_known(op: Operation, platform: str = GPU) -> bool:
     """Return whether the generator supports an operation and every nested jaxpr on a platform."""
     types = [v.dtype for v in (*op.inputs, *op.outputs)]
-    if any(str(t) not in C_TYPES for t in types):
+    if any(t not in C_TYPES for t in types):
         return False
     if op.name in INNER:
         return all(is_known(inner, platform) for f in inner_functions(op, platform) for inner in f.operations)

@@ -20,7 +20,7 @@ from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native.c_source import ONE_LANE, function_units
 from jaxsim.native.direct import Computed, DirectCall, Given, direct_source
-from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.expressions import UnsupportedPrimitive, c_type
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
 from jaxsim.native.segments import Segment, segments, without_shared
@@ -220,13 +220,13 @@ def _source_of(part: Segment) -> str | None:
 
 def _source(flat: Flat) -> str:
     """Return C source of the handler of a function. Raises UnsupportedPrimitive."""
-    kinds = [C_TYPES[str(v.dtype)] for v in (*flat.inputs, *flat.outputs)]
+    kinds = [c_type(v.dtype) for v in (*flat.inputs, *flat.outputs)]
     n = len(flat.inputs)
     passed = [f"({kind}*)argument(frame, {i})->data" for i, kind in enumerate(kinds[:n])]
     passed += [f"({kind}*)result(frame, {i})->data" for i, kind in enumerate(kinds[n:])]
     real = real_type(flat, [v for v in flat.outputs if isinstance(v, Var)])
     head = f"""{native.PREAMBLE}#include <math.h>
-#define REAL {C_TYPES[str(real)]}
+#define REAL {c_type(real)}
 #define T REAL
 #define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
 {ONE_LANE}{text(Path(__file__).parent, "systems.h")}

@@ -33,13 +33,13 @@ PREAMBLE = f"""
 #endif
 """
 C_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "int8": "signed char",
-    "int32": "int",
-    "int64": "long long",
-    "uint32": "unsigned",
-    "bool": "bool",
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+    np.dtype(np.int8): "signed char",
+    np.dtype(np.int32): "int",
+    np.dtype(np.int64): "long long",
+    np.dtype(np.uint32): "unsigned",
+    np.dtype(np.bool_): "bool",
 }
 
 Index = int | str  # a number known at generation time, or an expression
@@ -50,22 +50,22 @@ class UnsupportedPrimitive(Exception):
 
 
 def c_type(dtype: Any) -> str:
-    name = str(np.dtype(dtype)) if isinstance(dtype, type) else str(dtype)
-    if name not in C_TYPES:
-        raise UnsupportedPrimitive(f"numbers of type {name}")
-    return C_TYPES[name]
+    dtype = np.dtype(dtype) if isinstance(dtype, type) else dtype
+    if dtype not in C_TYPES:
+        raise UnsupportedPrimitive(f"numbers of type {dtype}")
+    return C_TYPES[dtype]
 
 
 def literal(x: Any, dtype: Any) -> str:
     x = np.asarray(x).astype(dtype)[()]
     if dtype == np.bool_:
         return "true" if x else "false"
-    if not np.issubdtype(dtype, np.floating):
+    if not is_real(dtype):
         if x == np.iinfo(dtype).min and x < 0:  # C has no literal of it
             return f"({x + 1} - 1)"
         return f"({x}u)" if dtype == np.uint32 else f"({x}LL)" if abs(int(x)) > 2**31 - 1 else f"({x})"
     if not np.isfinite(x):  # C's macros are floats: of another type than numbers in double precision
-        return f"(({C_TYPES[str(np.dtype(dtype))]}){'NAN' if np.isnan(x) else 'INFINITY' if x > 0 else '-INFINITY'})"
+        return f"(({c_type(dtype)}){'NAN' if np.isnan(x) else 'INFINITY' if x > 0 else '-INFINITY'})"
     text = np.format_float_scientific(x, unique=True)
     return f"({text}f)" if dtype == np.float32 else f"({text})"
 
@@ -111,7 +111,7 @@ def chosen(test: str, a: str, b: str) -> str:
 
 
 def is_real(dtype: Any) -> bool:
-    return np.issubdtype(dtype, np.floating)
+    return dtype.kind == "f" if isinstance(dtype, np.dtype) else np.issubdtype(dtype, np.floating)
 
 
 def wrapped(expression: str, dtype: Any) -> str:

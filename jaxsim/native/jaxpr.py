@@ -63,8 +63,9 @@ class Var:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        is_key = jnp.issubdtype(dtype, jax.dtypes.extended)  # a key of random numbers, which only JAX can use
-        self.shape, self.dtype = tuple(shape), dtype if is_key else np.dtype(dtype)
+        self.shape, self.dtype = tuple(shape), dtype
+        if not isinstance(dtype, np.dtype) and not jnp.issubdtype(dtype, jax.dtypes.extended):
+            self.dtype = np.dtype(dtype)  # else a key of random numbers, which only JAX can use
 
 
 Term = Var | np.ndarray  # an array that is made, or a constant

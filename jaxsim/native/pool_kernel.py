@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
 from jaxsim.native.c_source import ONE_LANE, c_function
-from jaxsim.native.expressions import C_TYPES
+from jaxsim.native.expressions import c_type
 
 THREADS = 64  # of a block
 
@@ -45,8 +45,8 @@ def pool_source(s: KernelSearch, nworld: int, length: int) -> str:
     own = {"shared": "0", "world": "(long long)w", "row": f"(long long)(e - w * {length})", "entry": "(long long)e"}
     leaves = list(zip(s.entry, s.place, strict=True))
     arguments = [f"a{i} + {own[place]} * {math.prod(x.shape)}" for i, (x, place) in enumerate(leaves)]
-    number = C_TYPES[str(out.dtype)]
-    parameters = [f"const {C_TYPES[str(x.dtype)]}* a{i}" for i, x in enumerate(s.entry)]
+    number = c_type(out.dtype)
+    parameters = [f"const {c_type(x.dtype)}* a{i}" for i, x in enumerate(s.entry)]
     parameters += ["const int* before", f"{number}* out"]
     signature = ", ".join(parameters)
     names = ", ".join(p.split()[-1] for p in parameters)

@@ -13,7 +13,7 @@ from jaxsim.native import vectors
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.compiler import PREAMBLE as HANDLER
 from jaxsim.native.compiler import SCALAR, WORKERS, WORLDS, target_of
-from jaxsim.native.expressions import C_TYPES
+from jaxsim.native.expressions import c_type
 from jaxsim.native.jaxpr import VECTORS, flatten
 from jaxsim.native.pool_kernel import KernelSearch
 
@@ -27,8 +27,8 @@ def native_source(s: KernelSearch) -> tuple[str, tuple[str, ...]]:
     strides over worlds and entries, so one source serves one world and batches. Raises UnsupportedPrimitive.
     """
     closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
-    types = [C_TYPES[str(x.dtype)] for x in s.entry]
-    number, size = C_TYPES[str(out.dtype)], out.size
+    types = [c_type(x.dtype) for x in s.entry]
+    number, size = c_type(out.dtype), out.size
     pointers = [f"const {t}* a{i} = ({t}*)argument(frame, {i})->data;" for i, t in enumerate(types)]
     of_world = [f"a{i} + steps[{2 * i}] * w * {math.prod(x.shape)}" for i, x in enumerate(s.entry)]
     if s.by_vectors:

@@ -25,7 +25,7 @@ from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, size_of
+from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, paused_collections, size_of
 from jaxsim.native.jaxpr import (
     CORE,
     CORE_FORMS,
@@ -119,6 +119,7 @@ def stage(
     `label` names it in messages; `backend` is `opt.backend`, for the stage and all native functions within it.
     """
 
+    @paused_collections()
     def run(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         known = _known.get()
@@ -356,6 +357,7 @@ def keeping_residuals() -> Iterator[None]:
         _keeps.reset(before)
 
 
+@paused_collections()
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
     """Return values and tangents, each by a stage; a result that depends on no moving operand has a zero tangent."""
     if plan.along:
@@ -446,6 +448,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: t
     return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]
 
 
+@paused_collections()
 def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     results = [closed.jaxpr.outvars[k].aval for k in real]

@@ -17,7 +17,7 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native.c_source import ONE_LANE, c_function
-from jaxsim.native.expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
+from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.native.function import CPU, NativeFunction, of_world
 from jaxsim.native.jaxpr import trace
 from jaxsim.xla.batching import is_read, of_used
@@ -108,8 +108,8 @@ def _sources(program: WorldProgram, operands: tuple[jax.ShapeDtypeStruct, ...]) 
     """Return source of a handler of (operands..., whether each has worlds) for any number of worlds, and its parts."""
     source = program.source()
     n = len(operands)
-    inputs = [f"const {C_TYPES[str(x.dtype)]}* a{i} = argument(frame, {i})->data;" for i, x in enumerate(operands)]
-    outputs = [f"{C_TYPES[str(x.dtype)]}* r{i} = result(frame, {i})->data;" for i, x in enumerate(program.results)]
+    inputs = [f"const {c_type(x.dtype)}* a{i} = argument(frame, {i})->data;" for i, x in enumerate(operands)]
+    outputs = [f"{c_type(x.dtype)}* r{i} = result(frame, {i})->data;" for i, x in enumerate(program.results)]
     clear = [
         f"memset(r{i} + first * {math.prod(x.shape)}, 0, (last - first) * {math.prod(x.shape) * x.dtype.itemsize});"
         for i, x in enumerate(program.results)

@@ -116,10 +116,10 @@ class Body:
         """Return the name of a constant with this value; the expression itself if it is a name or a literal."""
         if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].replace(".", "").isalnum()):
             return expression
-        key = (str(dtype), expression)
+        key = (c_type(dtype), expression)
         if key not in self.known:
             name = next(self.names)
-            self.lines.append(f"LET({c_type(dtype)}, {name}, {expression});")
+            self.lines.append(f"LET({key[0]}, {name}, {expression});")
             self.known[key] = name
         return self.known[key]
 
@@ -127,7 +127,7 @@ class Body:
         """Return an index as a number or a name."""
         if isinstance(i, int):
             return i
-        if not i.isidentifier() and ("int32", i) not in self.known:
+        if not i.isidentifier() and ("int", i) not in self.known:
             self.cost += CYCLES_OF_INDEX * self.times
         return self.let(np.dtype(np.int32), i)
 
@@ -290,7 +290,7 @@ class Writer:
 
     def table(self, x: np.ndarray) -> str:
         """Return the name of a table of constants."""
-        key = (str(x.dtype), x.shape, x.tobytes())
+        key = (x.dtype, x.shape, x.tobytes())
         if key not in self.known_tables:
             name = self.known_tables[key] = f"{self.prefix}table{len(self.tables)}"
             entries = ", ".join(literal(e, x.dtype) for e in x.reshape(-1)) or "0"

@@ -32,7 +32,7 @@ from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
 from jaxsim.native.c_source import ONE_LANE, c_function
-from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.expressions import UnsupportedPrimitive, c_type
 from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.loops import when
@@ -226,7 +226,7 @@ def _source(
     for kind in kinds:
         if not kind.collider.in_sequence:
             raise UnsupportedPrimitive(f"{kind.collider.function.__name__} in sequence")
-    real = C_TYPES[str(programs[0].visit.out_avals[0].dtype)]
+    real = c_type(programs[0].visit.out_avals[0].dtype)
     parts = [_part(p, real) for p in programs]
     names = [f"jaxsim_{hashlib.sha256(text.encode()).hexdigest()[:24]}" for text in parts]
     sizes = [p.visit.out_avals[0].shape[0] for p in programs]
@@ -236,7 +236,7 @@ def _source(
         f"case {k}: if (!{name}(of{k}, geom + 2 * p, margin + p, out)) continue; slots = {size // SLOT}; break;"
         for k, (name, size) in enumerate(zip(names, sizes, strict=True))
     ]
-    inputs = [f"const {C_TYPES[t]}* in{i}" for i, t in enumerate(types)]
+    inputs = [f"const {c_type(np.dtype(t))}* in{i}" for i, t in enumerate(types)]
     world = _world(real, inputs, given, cases, max(sizes), width, sweep is not None)
     if sweep is not None:
         world = f"#include <stdlib.h>\n{ONE_LANE}{sweep}{world}"
