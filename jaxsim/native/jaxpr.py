@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -93,8 +94,21 @@ class Flat(NamedTuple):
     outputs: Sequence[Term]
 
 
+_FLAT: WeakKeyDictionary[Any, dict[str, Flat]] = WeakKeyDictionary()
+
+
 def flatten(closed: Any, platform: str) -> Flat:
-    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE or TPU."""
+    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE or TPU.
+
+    They are kept as long as the jaxpr is: functions within loops and branches are looked at many times.
+    """
+    kept = _FLAT.setdefault(closed, {})
+    if platform not in kept:
+        kept[platform] = _flattened(closed, platform)
+    return kept[platform]
+
+
+def _flattened(closed: Any, platform: str) -> Flat:
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = inlined(closed, inputs, operations, platform)

@@ -1,6 +1,8 @@
 """Find uniform arrays, which are the same for all worlds of a vector: they need no masks and are stored once."""
 
 from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,6 +26,17 @@ def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[b
     return [is_known(v) for v in flat.outputs]
 
 
+_OUTPUTS: WeakKeyDictionary[Any, dict[tuple, list[bool]]] = WeakKeyDictionary()
+
+
+def _outputs_of(closed: Any, inputs: Sequence[bool], platform: str) -> list[bool]:
+    """Return `uniform_outputs` of a closed jaxpr, once: loops within loops ask for it again and again."""
+    kept, key = _OUTPUTS.setdefault(closed, {}), (platform, *inputs)
+    if key not in kept:
+        kept[key] = uniform_outputs(flatten(closed, platform), inputs, platform)
+    return kept[key]
+
+
 def read_by(flat: Flat) -> set[Var]:
     """Return the arrays that an operation or the caller reads."""
     return {v for vs in (flat.outputs, *(op.inputs for op in flat.operations)) for v in vs if isinstance(v, Var)}
@@ -36,14 +49,15 @@ def uniform_results(
     if op.name == "while":
         return carried_by_while(op, operands, platform, used)
     if op.name == "scan":
-        (nc, nk), body = scan_lengths(op.params, len(op.inputs)), flatten(op.params["jaxpr"], platform)
+        nc, nk = scan_lengths(op.params, len(op.inputs))
         carry = carried_by_scan(op, operands, platform)
-        return [*carry, *uniform_outputs(body, [*operands[:nc], *carry, *operands[nc + nk :]], platform)[nk:]]
+        own = [*operands[:nc], *carry, *operands[nc + nk :]]
+        return [*carry, *_outputs_of(op.params["jaxpr"], own, platform)[nk:]]
     if op.name == "cond":
-        branches = [uniform_outputs(flatten(b, platform), operands[1:], platform) for b in op.params["branches"]]
+        branches = [_outputs_of(b, operands[1:], platform) for b in op.params["branches"]]
         return [operands[0] and all(own) for own in zip(*branches, strict=True)]
     if op.name == "by_value":
-        own = uniform_outputs(flatten(op.params["jaxpr"], platform), operands, platform)
+        own = _outputs_of(op.params["jaxpr"], operands, platform)
         return [operands[0] and known for known in own]
     if op.name in SYSTEMS_PRIMITIVES and platform == VECTORS:
         return [False] * len(op.outputs)  # `systems.h` writes vectors
@@ -60,11 +74,10 @@ def carried_by_while(
     free = [not u for u in used] if used and platform == TPU else [False] * len(op.outputs)
     p, nc = op.params, op.params["cond_nconsts"]
     nb = p["body_nconsts"]
-    test, body = flatten(p["cond_jaxpr"], platform), flatten(p["body_jaxpr"], platform)
     carry = list(operands[nc + nb :])
     while True:
-        (is_same,) = uniform_outputs(test, [*operands[:nc], *carry], platform)
-        new = uniform_outputs(body, [*operands[nc : nc + nb], *carry], platform)
+        (is_same,) = _outputs_of(p["cond_jaxpr"], [*operands[:nc], *carry], platform)
+        new = _outputs_of(p["body_jaxpr"], [*operands[nc : nc + nb], *carry], platform)
         kept = [c and n and (is_same or f) for c, n, f in zip(carry, new, free, strict=True)]
         if kept == carry:
             return carry
@@ -73,10 +86,10 @@ def carried_by_while(
 
 def carried_by_scan(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
     """Return whether each carried array of a `scan` is uniform."""
-    (nc, nk), body = scan_lengths(op.params, len(op.inputs)), flatten(op.params["jaxpr"], platform)
+    nc, nk = scan_lengths(op.params, len(op.inputs))
     carry = list(operands[nc : nc + nk])
     while True:
-        new = uniform_outputs(body, [*operands[:nc], *carry, *operands[nc + nk :]], platform)[:nk]
+        new = _outputs_of(op.params["jaxpr"], [*operands[:nc], *carry, *operands[nc + nk :]], platform)[:nk]
         kept = [c and n for c, n in zip(carry, new, strict=True)]
         if kept == carry:
             return carry
