@@ -32,7 +32,7 @@ FUNCTIONS = {
     "inverse": jaxsim.inverse,
     "gradient of step": lambda m, d: jax.grad(lambda qpos: jaxsim.step(m, d.replace(qpos=qpos)).qvel.sum())(d.qpos),
 }
-OFTEN = (("walker", False), ("walker", True), ("everything", True))  # the others: `pytest -m slow`
+OFTEN = (("walker", False), ("everything", True))  # the others: `pytest -m slow`
 ALL = [(name, x64) for name in TEXTS for x64 in (False, True)]
 
 

@@ -184,7 +184,7 @@ SCENE = """<mujoco><option><flag nativeccd="{native}"/></option>
 @pytest.mark.parametrize(
     ("kind", "floor", "native"),
     [
-        ("box", "", "enable"),
+        pytest.param("box", "", "enable", marks=pytest.mark.slow),
         ("cylinder", '<geom type="plane" size="1 1 1"/>', "disable"),
         pytest.param("capsule", '<geom type="hfield" hfield="h"/>', "enable", marks=pytest.mark.slow),
     ],

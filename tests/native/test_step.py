@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(
 
 WORLDS = 3
 CLOSE = 1e-9  # float64; sums in another order
-QUICK = ["humanoid", "mesh_gripper"]
-SLOW = ["hand", "quadruped", "quadruped_rough", "thirty_boxes", "hand_hulls", "rope_bridge"]
+QUICK = ["humanoid"]
+SLOW = ["mesh_gripper", "hand", "quadruped", "quadruped_rough", "thirty_boxes", "hand_hulls", "rope_bridge"]
 
 
 @pytest.fixture(autouse=True, scope="module")

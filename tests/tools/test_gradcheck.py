@@ -62,6 +62,7 @@ def test_single_precision_is_refused(float32):
         gradcheck.check(m, jaxsim.make_data(m))
 
 
+@pytest.mark.slow
 def test_derivatives_in_single_precision_are_checked_against_double(monkeypatch):
     m = jaxsim.load_model(PENDULUM)
     kinds, outcome = set(), gradcheck.outcome

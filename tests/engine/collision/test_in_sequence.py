@@ -84,7 +84,11 @@ def test_pairs_of_large_models_too(monkeypatch):
 
 
 @pytest.mark.parametrize("flag", ["", pytest.param('override="enable"', marks=pytest.mark.slow)])
-@pytest.mark.parametrize("scene", [everything, lambda *_: every_shape()], ids=["everything", "every shape"])
+@pytest.mark.parametrize(
+    "scene",
+    [everything, pytest.param(lambda *_: every_shape(), marks=pytest.mark.slow)],
+    ids=["everything", "every shape"],
+)
 def test_pairs_that_a_sweep_selects_too(scene, flag, monkeypatch):
     monkeypatch.setattr(in_sequence, "SWEEP_MIN_PAIRS", 1)
     xml = scene(2, flag)

@@ -37,14 +37,14 @@ FORWARD = [
 STATE = ["time", "qpos", "qvel", "act", "qacc_warmstart"]
 CASES = [
     ("ACTUATED", EULER),
-    ("ACTUATED", FAST),
+    pytest.param("ACTUATED", FAST, marks=pytest.mark.slow),
     ("TRANSMISSIONS", EULER),
     ("TENDONS", EULER),
     ("FLUID", IMPLICIT),
     ("FREE", FAST),
     ("MOTORS", FAST),
     ("CONTACT_SENSORS", EULER),
-    ("FREE", IMPLICIT),
+    pytest.param("FREE", IMPLICIT, marks=pytest.mark.slow),
 ]
 WHOLE = jax.jit(jaxsim.step)
 

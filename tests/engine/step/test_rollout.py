@@ -120,6 +120,7 @@ def not_one_program(m):
     return m.replace(callbacks=jaxsim.Callbacks(control=lambda m, d: d))
 
 
+@pytest.mark.slow
 def test_memory_of_a_long_gradient_follows_the_checkpointing():
     m, d = pendulum()
 

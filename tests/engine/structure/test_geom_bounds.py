@@ -71,7 +71,10 @@ def oracle(case):
     return model, data
 
 
-@pytest.mark.parametrize("case", CASES)
+LONG = ("sphere", "capsule", "wide box", "ellipsoid", "mesh on a plane")
+
+
+@pytest.mark.parametrize("case", [pytest.param(x, marks=[pytest.mark.slow] if x in LONG else []) for x in CASES])
 def test_contacts_are_those_of_the_replaced_size(case):
     m = jaxsim.load_model(CASES[case][0])
     assert int(jaxsim.forward(m, jaxsim.make_data(m)).ncon) == 0

@@ -92,6 +92,7 @@ def test_derivative_of_distance_equals_central_differences(convex):
     assert same.sum() > 20 and close[same].mean() > 0.9
 
 
+@pytest.mark.slow
 def test_second_derivatives_are_not_right_by_mpr_alone_which_warns():
     xml = """<mujoco><option><flag nativeccd="FLAG"/></option><worldbody><geom type="ellipsoid" size="0.3 0.2 0.1"/>
       <body pos="0 0 0.2"><freejoint/><geom type="ellipsoid" size="0.2 0.2 0.2"/></body></worldbody></mujoco>"""

@@ -106,7 +106,8 @@ def noise_of(case):
     return next((v for k, v in NOISE.items() if case.startswith(k)), 0.005)
 
 
-LONG = ("boxes and capsules", "other shapes", "solids", "a solid itself")
+LONG = ("boxes and capsules", "other shapes", "solids", "a solid itself", "plane and sphere, cones", "a rope itself")
+LONG += ("boxes and capsules without trees", "itself, near vertices", "nodes of quadratic cells", "on a moving body")
 
 
 @pytest.mark.parametrize("case", [pytest.param(x, marks=[pytest.mark.slow] if x in LONG else []) for x in CASES])
