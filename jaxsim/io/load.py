@@ -125,6 +125,8 @@ def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat:
     """
     if isinstance(source, Spec):
         return write(_complete(source, flat), path)
+    if not isinstance(source, Model):
+        raise TypeError(f"save_mjcf: source is of type {type(source).__name__}, wanted a Spec or a jaxsim.Model")
     spec = source.structure.source
     if spec is None:
         raise UnsupportedError("this model has no spec to save; use save_model, or save the Spec itself")

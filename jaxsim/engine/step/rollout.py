@@ -28,13 +28,14 @@ Outputs = Sequence[str] | Callable[[Data], Any]
 def _of_any_length(given: dict[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
     """Return arguments of a program for up to a power of two of steps, and the function that cuts off later records."""
     rows, nstep = given.get("controls"), given.get("nstep")
-    if {"length", "checkpoint", "step"} & given.keys() or callable(given.get("outputs")) or callable(rows):
+    fits = isinstance(nstep, int) and nstep >= 0 if rows is None else nstep is None and np.ndim(rows) == 2
+    special = {"length", "checkpoint", "step"} & given.keys() or callable(rows) or callable(given.get("outputs"))
+    if special or not fits:
         return given, lambda result: result
-    if np.ndim(rows) != 2 or nstep is not None if rows is not None else not isinstance(nstep, int) or nstep < 0:
-        return given, lambda result: result  # arguments that do not fit
-    length = nstep if rows is None else len(rows)
+    length: int = given["nstep"] if rows is None else len(given["controls"])
     most = 1 << max(length - 1, 0).bit_length()
-    padded = {"nstep": most} if rows is None else {"controls": np.pad(rows, ((0, most - length), (0, 0)))}
+    missing = (0, most - length), (0, 0)
+    padded = {"nstep": most} if rows is None else {"controls": np.pad(given["controls"], missing)}
 
     def cut(result: tuple[Data, Any]) -> tuple[Data, Any]:
         return result[0], jax.tree.map(lambda x: x[:length], result[1])
@@ -84,6 +85,8 @@ def rollout(
         ValueError: the arguments are inconsistent.
     """
     make_step = step or forward.step
+    if isinstance(outputs, str):
+        raise ValueError(f"outputs is {outputs!r}, wanted a sequence of names: ({outputs!r},)")
     nstep = None if nstep is None else count("nstep", nstep)
     nstep, policy, rows = _read_controls(m, controls, nstep)
     blank = jax.tree.map(jnp.zeros_like, d)
