@@ -154,7 +154,7 @@ class Simulation:
         raise AttributeError(f"a Simulation has no {name!r}{did_you_mean(name, known)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in Data.LEAVES:
+        if name[0] != "_" and name in Data.LEAVES:
             raise AttributeError(f"fields are read-only: use sim.set({name}=...)")
         object.__setattr__(self, name, value)
 
