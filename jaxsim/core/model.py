@@ -693,7 +693,7 @@ class Model(Struct, held_by="structure"):
 
     def id2name(self, objtype: str, index: int) -> str:
         """Return the name of an object, empty if it has none; host-side only."""
-        return names_of(self.structure, objtype)[index]
+        return names_of(self.structure, objtype)[find(self.structure, objtype, int(index))]
 
     actuator = objects("actuator")
     body = objects("body")

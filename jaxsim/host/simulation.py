@@ -45,6 +45,8 @@ class Simulation:
 
     def __init__(self, m: Model, nworld: int | None = None, keyframe: str | int | None = None):
         check_model(m, "Simulation", None)
+        if not isinstance(nworld, int | np.integer | None):
+            raise TypeError(f"Simulation: nworld is of type {type(nworld).__name__}; a state is set by sim.data = d")
         if nworld is not None and nworld < 1:
             raise ValueError(f"nworld is {nworld}, wanted None or a positive number of worlds")
         self.nworld = nworld
@@ -151,6 +153,11 @@ class Simulation:
         known = (*Data.LEAVES, *(x for x in dir(type(self)) if not x.startswith("_")))
         raise AttributeError(f"a Simulation has no {name!r}{did_you_mean(name, known)}")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[0] != "_" and name in Data.LEAVES:
+            raise AttributeError(f"fields are read-only: use sim.set({name}=...)")
+        object.__setattr__(self, name, value)
+
     def __repr__(self) -> str:
         worlds = "one world" if self.nworld is None else f"{self.nworld} worlds"
         return f"Simulation of {self._m.modelname!r}, {worlds}, time {np.max(self.time):.6g} s"
@@ -162,7 +169,7 @@ class Simulation:
     def _advance(self, state: Any, ctrl: Any, n: int, derived: bool) -> tuple[Any, Any]:
         if n == 1:
             return self._parts.program(False, derived)(self._model, state, ctrl)
-        if n < 1:
+        if n < 1 or n != int(n):
             raise ValueError(f"n is {n}, wanted a positive number of steps")
         return self._parts.program(True, derived)(self._model, state, ctrl, np.int32(n))
 

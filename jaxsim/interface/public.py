@@ -36,7 +36,12 @@ _depth = _Depth()
 
 
 def public(
-    function: F | None = None, *, static: tuple[str, ...] = (), compiled: bool = True, waits: bool = False
+    function: F | None = None,
+    *,
+    static: tuple[str, ...] = (),
+    compiled: bool = True,
+    waits: bool = False,
+    shared: Callable[[dict[str, Any]], tuple[dict[str, Any], Callable[[Any], Any]]] | None = None,
 ) -> Any:
     """The function with its arguments checked, and compiled where it is called eagerly.
 
@@ -45,10 +50,11 @@ def public(
     does a model on the host.
 
     An eager call warns of capacities that overflowed: in the data that it is given, and in its result if that is ready.
-    With `waits` it waits for the result.
+    With `waits` it waits for the result. `shared` replaces the arguments of an eager call by those of a program that
+    calls with other arguments share, and returns the function that makes this call's result of the program's.
     """
     if function is None:
-        return lambda f: public(f, static=static, compiled=compiled, waits=waits)
+        return lambda f: public(f, static=static, compiled=compiled, waits=waits, shared=shared)
     signature = inspect.signature(function)
     name, plain = function.__name__, function
     data = tuple(p for p in signature.parameters if p in DATA)
@@ -73,15 +79,16 @@ def public(
             check_data(m, given[key], name, key)
         if not compiled or isinstance(m.qpos0, np.ndarray) or is_staging():
             return _call(plain, given)
+        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(given))
+        given, finish = shared(given) if shared and not traced else (given, lambda result: result)
         known = {k: v for k, v in given.items() if k in static or isinstance(v, STATIC_TYPES) or callable(v)}
         if any(callable(v) or not _is_hashable(v) for v in known.values()):
-            return _call(plain, given)
+            return finish(_call(plain, given))
         rest = {k: v for k, v in given.items() if k not in known}
         # JAX takes no compiler options within a transformation
-        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(rest))
         if traced not in programs:
             programs[traced] = (jax.jit if traced else jit)(run, static_argnums=0)
-        result = programs[traced](tuple(known.items()), rest)
+        result = finish(programs[traced](tuple(known.items()), rest))
         if not traced:
             for key in data[:1]:
                 warn_of_overflow(m, given[key])

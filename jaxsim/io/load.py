@@ -53,10 +53,13 @@ def load_model(
     Warns:
         ModelWarning: something is probably a mistake, or another method is used: solver="PGS" gives Newton's answer.
             One for each kind, with a count, and once in a process for each file; `jaxsim info` lists all.
-        CapacityWarning: the default for `max_contacts` is an estimate, once in a process for each estimate.
+        CapacityWarning: the default for `max_contacts` is an estimate and more than two trees move, once in a process
+            for each estimate.
     """
     if type(source).__module__.partition(".")[0] == "mujoco":
         return from_mujoco(_compiled(source), max_contacts, max_constraints)
+    if not isinstance(source, str | os.PathLike | Spec):
+        raise TypeError(f"load_model: source is of type {type(source).__name__}, wanted a path, a text or a Spec")
     if not isinstance(source, Spec) and is_archive(source):
         m = _restored(read_archive(source), max_contacts, max_constraints)
     else:
@@ -122,6 +125,8 @@ def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat:
     """
     if isinstance(source, Spec):
         return write(_complete(source, flat), path)
+    if not isinstance(source, Model):
+        raise TypeError(f"save_mjcf: source is of type {type(source).__name__}, wanted a Spec or a jaxsim.Model")
     spec = source.structure.source
     if spec is None:
         raise UnsupportedError("this model has no spec to save; use save_model, or save the Spec itself")

@@ -28,6 +28,8 @@ def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints:
 
 def host_model(mj_model: Any) -> Model:
     """`Model` of a `mujoco.MjModel` with float64 NumPy leaves, its capacities not set."""
+    if isinstance(mj_model, Model) or not hasattr(mj_model, "names"):
+        raise TypeError(f"the model is of type {type(mj_model).__name__}, wanted a mujoco.MjModel")
     newer.refuse_newer(mj_model)
     values = {name: newer.size(mj_model, name) for name in SIZES}
     values |= {name: newer.field(mj_model, name) for name, *_ in MODEL_FIELDS}

@@ -198,6 +198,8 @@ def to_mujoco(m: Model, d: Data, mj_data: Any) -> None:
         for i, one in enumerate(mj_data):
             to_mujoco(m, jax.tree.map(lambda x, i=i: x[i], host), one)
         return
+    if isinstance(mj_data, Model | Data) or not hasattr(mj_data, "qpos"):
+        raise TypeError(f"to_mujoco: mj_data is of type {type(mj_data).__name__}, wanted a mujoco.MjData")
     if np.shape(d.time):
         raise ValueError(f"d is a batch of {np.shape(d.time)} worlds, wanted one, or a list of MjData")
     for name in (*STATE, "plugin_state"):

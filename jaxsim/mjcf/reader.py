@@ -222,13 +222,17 @@ def _read_attributes(node: etree._Element, element: Element, location: _Location
 
 
 def _check_number(element: Element, name: str, value: Any) -> None:
-    """Warn about NaN and infinite numbers; NaN in a keyframe is an error, since it marks missing values."""
+    """Warn about numbers that are hardly meant; NaN in a keyframe is an error, since it marks missing values."""
     if np.any(np.isnan(value)):
         if element.tag == "key":
             raise element.error(f"attribute '{name}' has a NaN; leave out the attribute to keep the initial state")
         element.warn(f"attribute '{name}' has a NaN; is it meant?")
     if name in _POSE_ATTRIBUTES and np.any(np.isinf(value)):
         element.warn(f"attribute '{name}' is infinite; is it meant?")
+    if name.startswith("solref") and len(value) == 2 and (value[0] > 0) != (value[1] > 0):
+        element.warn(f"attribute '{name}': both numbers must be positive or both negative; the default is used instead")
+    if name.startswith("rgba") and np.any(value > 1):
+        element.warn(f"attribute '{name}' is above 1; colours are numbers from 0 to 1: divide by 255")
 
 
 def _drop_unknown_types(node: etree._Element, element: Element) -> None:

@@ -13,6 +13,7 @@ import socket
 import sys
 import tempfile
 import time
+import warnings
 import webbrowser
 from collections.abc import Sequence
 from functools import partial
@@ -318,10 +319,11 @@ def spread_over_cores() -> None:
 
 
 def load(args: argparse.Namespace) -> Any:
-    """Model that the arguments name, with their capacities."""
-    return jaxsim.load_model(
-        args.model, **{k: v for k in ("max_contacts", "max_constraints") if (v := getattr(args, k)) is not None}
-    )
+    """Model that the arguments name, with their capacities. Commands report what they drop, so estimates are silent."""
+    given = {k: v for k in ("max_contacts", "max_constraints") if (v := getattr(args, k)) is not None}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* is an estimate", jaxsim.CapacityWarning)
+        return jaxsim.load_model(args.model, **given)
 
 
 def find_keyframe(m: Any, text: str | None) -> int | None:

@@ -28,6 +28,7 @@ from jaxsim.core.types import (
     TrnType,
 )
 from jaxsim.engine.collision.broad.broadphase import is_large
+from jaxsim.engine.collision.broad.capacity import contact_bound
 from jaxsim.engine.collision.driver import groups
 from jaxsim.engine.step.forward import not_in_vectors
 from jaxsim.engine.structure.geom_bounds import hull_vertices
@@ -92,10 +93,16 @@ def describe(m: Model) -> list[tuple[str, str]]:
         ("mass", f"{float(m.body_subtreemass[0]):.4g} kg in {m.ntree} kinematic tree{'s' * (m.ntree != 1)}"),
         ("options", _options(m)),
         *_collisions(m),
-        ("capacities", f"{m.max_contacts} contacts, {m.max_constraints} constraint rows"),
+        ("capacities", f"{m.max_contacts} contacts{_of_bound(m)}, {m.max_constraints} constraint rows"),
     ]
     keys = [m.id2name("key", k) or str(k) for k in range(m.nkey)]
     return rows + ([("keyframes", ", ".join(keys))] if keys else [])
+
+
+def _of_bound(m: Model) -> str:
+    """Text of the most contacts of all pairs, where that is more than the capacity."""
+    bound = contact_bound(m)
+    return f" ({bound} if all pairs of geoms touched)" if bound > m.max_contacts else ""
 
 
 def outline(path: str) -> list[tuple[str, str]]:

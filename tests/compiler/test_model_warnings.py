@@ -39,6 +39,14 @@ CASES = {
         "2: joint 'j': 'range' falls from 90 to -90",
     ),
     "time step of zero": ('<mujoco>\n<option timestep="0"/></mujoco>', "2: option: the time step is 0"),
+    "solref of both signs": (
+        '<mujoco><worldbody>\n<geom size="1" solref="-1 1"/></worldbody></mujoco>',
+        "2: geom: attribute 'solref': both numbers",
+    ),
+    "colours to 255": (
+        '<mujoco><asset>\n<material name="m" rgba="255 0 0 1"/></asset></mujoco>',
+        "2: material 'm': .* divide by 255",
+    ),
     "infinite": (
         '<mujoco><worldbody>\n<site pos="inf 0 0"/></worldbody></mujoco>',
         "2: site: attribute 'pos' is infinite",

@@ -8,6 +8,7 @@ import pytest
 import jaxsim
 from jaxsim.engine.collision.broad import capacity
 from jaxsim.interface import overflow
+from tests.paths import MODELS
 
 BOXES = "".join(f'<body pos="0 {i} .099"><freejoint/><geom type="box" size=".1 .1 .1"/></body>' for i in range(20))
 XML = f'<mujoco><worldbody><geom type="plane" size="1 1 1"/>{BOXES}</worldbody></mujoco>'
@@ -32,6 +33,15 @@ def test_loading_warns_once_of_an_estimate():
     (text,) = capacity_warnings(record)
     assert f"max_contacts={m.max_contacts} is an estimate" in text
     assert "suggest_capacity" in text
+
+
+@pytest.mark.parametrize(("name", "speaks"), [("humanoid", False), ("arm_gripper", False), ("thirty_boxes", True)])
+def test_loading_warns_of_estimates_of_heaps_and_not_of_a_robot_with_an_object(name, speaks):
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        m = jaxsim.load_model(MODELS / f"{name}.xml")
+    assert m.max_contacts < capacity.contact_bound(m)
+    assert bool(capacity_warnings(record)) == speaks
 
 
 @pytest.mark.parametrize("given", [{"max_contacts": 9}, {}])

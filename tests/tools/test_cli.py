@@ -93,6 +93,7 @@ def test_info_describes_the_model(capsys):
     assert status == 0
     assert "nv 27" in out and "21 hinge, 1 free" in out and "21 motor on joint" in out
     assert "keyframes" in out and "stand" in out
+    assert "41 contacts (222 if all pairs of geoms touched)" in out
     assert out.splitlines()[-1].split() == ["unsupported", "nothing"]
 
 

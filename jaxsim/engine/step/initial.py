@@ -10,6 +10,7 @@ import numpy as np
 from jaxsim.core.allocate import allocate, reset_to_keyframe
 from jaxsim.core.contact import EMPTY_CONTACT
 from jaxsim.core.data import Data
+from jaxsim.core.describe import count
 from jaxsim.core.model import Model
 from jaxsim.core.types import SleepPolicy
 from jaxsim.engine.islands import sleep
@@ -26,6 +27,7 @@ def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = 
     Every array has its final shape and dtype, so that `step` compiles once, and its own buffer, so that it can be
     donated. A model on the host (NumPy leaves) gives NumPy data. Raises KeyError for an unknown keyframe.
     """
+    nworld = None if nworld is None else count("nworld", nworld)
     d = with_history(m, allocate(m))
     if isinstance(d.qpos, jax.core.Tracer):
         d = _with_own_positions(d)
@@ -35,11 +37,11 @@ def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = 
     return d if nworld is None else jax.tree.map(lambda x: _repeated(x, nworld), d)
 
 
-def _repeated(x: Any, count: int) -> Any:
-    """Repeat an array `count` times, on the host if it is not traced, since each shape would be another program."""
+def _repeated(x: Any, nworld: int) -> Any:
+    """Repeat an array `nworld` times, on the host if it is not traced, since each shape would be another program."""
     if isinstance(x, jax.core.Tracer):
-        return jnp.broadcast_to(x, (count, *x.shape))
-    copies = np.broadcast_to(np.asarray(x), (count, *x.shape)).copy()
+        return jnp.broadcast_to(x, (nworld, *x.shape))
+    copies = np.broadcast_to(np.asarray(x), (nworld, *x.shape)).copy()
     return copies if isinstance(x, np.ndarray) else jax.device_put(copies)
 
 

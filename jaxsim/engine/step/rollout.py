@@ -7,9 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Data
+from jaxsim.core.describe import count
 from jaxsim.core.model import Model
 from jaxsim.core.types import Backend
 from jaxsim.engine.integrate.explicit import SAVED
@@ -23,7 +25,25 @@ from jaxsim.xla.loops import traced_once, without_unused
 Outputs = Sequence[str] | Callable[[Data], Any]
 
 
-@public(static=("nstep", "outputs", "substeps", "checkpoint"), waits=True)
+def _of_any_length(given: dict[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    """Return arguments of a program for up to a power of two of steps, and the function that cuts off later records."""
+    rows, nstep = given.get("controls"), given.get("nstep")
+    fits = isinstance(nstep, int) and nstep >= 0 if rows is None else nstep is None and np.ndim(rows) == 2
+    special = {"length", "checkpoint", "step"} & given.keys() or callable(rows) or callable(given.get("outputs"))
+    if special or not fits:
+        return given, lambda result: result
+    length: int = given["nstep"] if rows is None else len(given["controls"])
+    most = 1 << max(length - 1, 0).bit_length()
+    missing = (0, most - length), (0, 0)
+    padded = {"nstep": most} if rows is None else {"controls": np.pad(given["controls"], missing)}
+
+    def cut(result: tuple[Data, Any]) -> tuple[Data, Any]:
+        return result[0], jax.tree.map(lambda x: x[:length], result[1])
+
+    return {**given, **padded, "length": np.int32(length)}, cut
+
+
+@public(static=("nstep", "outputs", "substeps", "checkpoint"), waits=True, shared=_of_any_length)
 def rollout(
     m: Model,
     d: Data,
@@ -65,6 +85,9 @@ def rollout(
         ValueError: the arguments are inconsistent.
     """
     make_step = step or forward.step
+    if isinstance(outputs, str):
+        raise ValueError(f"outputs is {outputs!r}, wanted a sequence of names: ({outputs!r},)")
+    nstep = None if nstep is None else count("nstep", nstep)
     nstep, policy, rows = _read_controls(m, controls, nstep)
     blank = jax.tree.map(jnp.zeros_like, d)
     read = frozenset() if rows is not None else fields_read(lambda d: policy(jnp.int32(0), d), d)
@@ -120,7 +143,8 @@ def _read_controls(m: Model, controls: Any, nstep: int | None) -> tuple[int, Cal
         return nstep, controls or _keep_controls, None
     rows = jnp.asarray(controls)
     if rows.ndim != 2 or rows.shape[1] != m.nu:
-        raise ValueError(f"controls have shape {rows.shape}; wanted (nstep, {m.nu})")
+        hint = "" if rows.ndim else "; a number of steps is given as nstep="
+        raise ValueError(f"controls have shape {rows.shape}; wanted (nstep, {m.nu}){hint}")
     if nstep is not None and nstep != len(rows):
         raise ValueError(f"nstep is {nstep}, but there are {len(rows)} rows of controls")
     return len(rows), _keep_controls, rows
@@ -140,7 +164,7 @@ def _chunk_size(checkpoint: str | int, nstep: int) -> int | None:
     raise ValueError(f'checkpoint is {checkpoint!r}; wanted "none", "step", "sqrt" or a number of steps')
 
 
-def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
+def _repeat(step: Callable[[Data], Data], d: Data, times: int) -> Data:
     """Advance `d` by some steps; between them only the state is kept."""
     blank = jax.tree.map(jnp.zeros_like, d)
 
@@ -148,7 +172,7 @@ def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
         return carried(step(blank.replace(**state))), None
 
     body = jax.checkpoint(body, policy=SAVED)
-    state, _ = jax.lax.scan(body, carried(d), None, count - 1)
+    state, _ = jax.lax.scan(body, carried(d), None, times - 1)
     return step(blank.replace(**state))
 
 
@@ -173,11 +197,11 @@ def _loop(advance: Callable, state: Any, nstep: int, rows: Array | None, length:
 
 def _scan_chunks(advance: Callable, state: Any, nstep: int, rows: Array | None, size: int) -> tuple[Any, Any]:
     """Scan in chunks, of which reverse mode keeps only the first states. The last chunk may be short."""
-    count, one = -(-nstep // size), advance
-    padded = count * size
-    index = jnp.arange(padded).reshape(count, size)
+    chunks, one = -(-nstep // size), advance
+    padded = chunks * size
+    index = jnp.arange(padded).reshape(chunks, size)
     if rows is not None:
-        rows = jnp.pad(rows, ((0, padded - nstep), (0, 0))).reshape(count, size, -1)
+        rows = jnp.pad(rows, ((0, padded - nstep), (0, 0))).reshape(chunks, size, -1)
     if padded > nstep:
         full, (_, zeros) = traced_once(advance, state, jnp.int32(0), None if rows is None else rows[0, 0])
 

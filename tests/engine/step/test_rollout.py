@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.engine.step import forward
 from jaxsim.engine.step.derived import CARRIED, fields_read
 from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.engine.step.rollout import step_of_state
@@ -227,3 +228,18 @@ def test_a_length_is_a_value_and_later_records_are_zero():
     np.testing.assert_allclose(short.qpos, last.qpos, atol=1e-12)
     np.testing.assert_allclose(found["qpos"][:3], records["qpos"], atol=1e-12)
     assert not found["qpos"][3:].any()
+
+
+def test_eager_calls_of_other_lengths_share_a_program(monkeypatch):
+    m, d, _ = bead()
+    traced, step = [], forward.step
+    monkeypatch.setattr(forward, "step", lambda *args: traced.append(args) or step(*args))
+    outputs = ("qpos", "time")
+    last, long = jaxsim.rollout(m, d, controls(), outputs=outputs)
+    count = len(traced)
+    middle, short = jaxsim.rollout(m, d, controls()[:5], outputs=outputs)
+    assert len(traced) == count > 0
+    assert [x["qpos"].shape for x in (long, short)] == [(NSTEP, 3), (5, 3)]
+    np.testing.assert_array_equal(short["qpos"], long["qpos"][:5])
+    end, _ = jaxsim.rollout(m, middle, controls()[5:], outputs=outputs)
+    np.testing.assert_allclose(end.qpos, last.qpos, atol=1e-12)
