@@ -21,8 +21,8 @@ CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a 
 # The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
 HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
 # Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, or entries of a search in
-# lock step on a TPU. Where a function has a branch for each platform, a CPU's is that of XLA: vectors and cores take the
-# default.
+# lock step on a TPU. Where a function has a branch for each platform, that of a CPU is for XLA: vectors and cores take
+# the default.
 GPU, VECTORS, CORE, TPU = "cuda", "vectors", "core", "tpu"
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")

@@ -125,6 +125,8 @@ def stage(
         key = function, tree, tuple(map(jax.typeof, leaves))
         if known is None or (found := known.get(key)) is None:
             made, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
+            if made.effects:  # of prints and callbacks in a user's function
+                return function(*args)
             closed, constants = _closed(made)
             found = _Traced(closed), shape, constants
             if known is not None and not constants:
