@@ -391,7 +391,7 @@ def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Deriv
     `keeps` residuals are all arrays that it reads, except views.
     """
     closed = traced.closed
-    between = {op.name for op in traced.flat(GPU).operations if not is_known(op)}
+    between = set() if keeps else {op.name for op in traced.flat(GPU).operations if not is_known(op)}
     function = partial(eval_jaxpr, closed.jaxpr, closed.consts)
 
     def is_kept(primitive: Any, *_: Any, **params: Any) -> bool:

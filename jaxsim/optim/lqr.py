@@ -467,7 +467,8 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(d), (xs, low, high, pad(s.gaps), nodes))
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
-    old = _merit(Path(s.states, s.controls, s.rows, s.gaps, s.cost), s.closing)
+    before = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
+    old = _merit(before, s.closing)
 
     def tries(found: tuple) -> tuple:
         k, best, least, _ = found
@@ -481,8 +482,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         best = jax.tree.map(lambda a, b: jnp.where(taken, a, b), path, best)
         return k + 1, best, jnp.minimum(merit, least), enough
 
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(trial, old))
-    start = 0, none, jnp.full_like(old, jnp.inf), jnp.asarray(False)
+    start = 0, before, jnp.full_like(old, jnp.inf), jnp.asarray(False)
     return jax.lax.while_loop(lambda found: (found[0] < STEP_LENGTHS) & ~found[3], tries, start)[1]
 
 
