@@ -22,7 +22,8 @@ CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a 
 # The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
 HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
 # Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, or entries of a search in
-# lock step on a TPU. The first three take the GPU's branch where a function has one branch for each platform.
+# lock step on a TPU. Where a function has a branch for each platform, that of a CPU is for XLA: vectors and cores take
+# the default.
 GPU, VECTORS, CORE, TPU = "cuda", "vectors", "core", "tpu"
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")
@@ -160,8 +161,8 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
     if name == "xla_metadata_value":
         return operands
     if name == "platform_index":
-        listed, own = params["platforms"], TPU if platform == TPU else GPU
-        here = next((k for k, names in enumerate(listed) if names is not None and own in names), None)
+        listed = params["platforms"]
+        here = next((k for k, names in enumerate(listed) if names is not None and platform in names), None)
         return [np.asarray(listed.index(None) if here is None else here, np.int32)]
     if name == "cond" and isinstance(operands[0], np.ndarray):
         branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]

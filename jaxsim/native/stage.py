@@ -126,6 +126,8 @@ def stage(
         key = function, tree, tuple(map(jax.typeof, leaves))
         if known is None or (found := known.get(key)) is None:
             made, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
+            if made.effects:  # of prints and callbacks in a user's function
+                return function(*args)
             closed, constants = _closed(made)
             found = _Traced(closed), shape, constants
             if known is not None and not constants:
@@ -391,7 +393,7 @@ def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Deriv
     `keeps` residuals are all arrays that it reads, except views.
     """
     closed = traced.closed
-    between = {op.name for op in traced.flat(GPU).operations if not is_known(op)}
+    between = set() if keeps else {op.name for op in traced.flat(GPU).operations if not is_known(op)}
     function = partial(eval_jaxpr, closed.jaxpr, closed.consts)
 
     def is_kept(primitive: Any, *_: Any, **params: Any) -> bool:

@@ -208,24 +208,29 @@ OF_ONE(exp) OF_ONE(log) OF_ONE(sin) OF_ONE(cos) OF_ONE(tan) OF_ONE(tanh) OF_ONE(
 OF_ONE(atan) OF_ONE(log2) OF_TWO(atan2) OF_TWO(pow)
 #endif
 #if VECTOR_BYTES > 16
-#include <immintrin.h>
+/* by name: the compiler takes longer to read the header of all intrinsic functions than most programs */
 #if REAL_BITS == 32
-#define INSTRUCTION(name) name##_ps
+#define INSTRUCTION(name, ...) asm("v" name "ps " __VA_ARGS__)
 #else
-#define INSTRUCTION(name) name##_pd
+#define INSTRUCTION(name, ...) asm("v" name "pd " __VA_ARGS__)
 #endif
 #if VECTOR_BYTES == 64
-// with masks of ones: gcc 12 warns that those without masks read uninitialised numbers
-#define ROUNDED(x, how) INSTRUCTION(_mm512_maskz_roundscale)(-1, x, how)
-#define ROOT(x) INSTRUCTION(_mm512_maskz_sqrt)(-1, x)
+#define ROUND "rndscale"
+#define REGISTER "v"
 #else
-#define ROUNDED(x, how) INSTRUCTION(_mm256_round)(x, how | _MM_FROUND_NO_EXC)
-#define ROOT(x) INSTRUCTION(_mm256_sqrt)(x)
+#define ROUND "round"
+#define REGISTER "x"
 #endif
-static inline F OF_REAL(sqrt)(F x) { return (F)ROOT(x); }
-static inline F OF_REAL(floor)(F x) { return (F)ROUNDED(x, _MM_FROUND_TO_NEG_INF); }
-static inline F OF_REAL(ceil)(F x) { return (F)ROUNDED(x, _MM_FROUND_TO_POS_INF); }
-static inline F OF_REAL(rint)(F x) { return (F)ROUNDED(x, _MM_FROUND_TO_NEAREST_INT); }
+#define BY_INSTRUCTION(function, name, option) \
+  static inline F OF_REAL(function)(F x) { \
+    F found; \
+    INSTRUCTION(name, option "%1, %0" : "=" REGISTER(found) : REGISTER(x)); \
+    return found; \
+  }
+BY_INSTRUCTION(sqrt, "sqrt", )
+BY_INSTRUCTION(floor, ROUND, "$9, ")
+BY_INSTRUCTION(ceil, ROUND, "$10, ")
+BY_INSTRUCTION(rint, ROUND, "$8, ")
 #endif
 static inline F OF_REAL(fabs)(F x) { return (F)((I)x & ~((I{} + 1) << (REAL_BITS - 1))); }
 #define LIFT_INTEGERS(name) \

@@ -25,7 +25,7 @@ from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
 from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.safe import Array
-from jaxsim.native.stage import tracing_once
+from jaxsim.native.stage import stage, tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
@@ -344,7 +344,8 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
         total = jnp.sum(jnp.abs(new.gaps))
         closing = jnp.maximum(closing, jnp.where(total > 0, -2 * promised / jnp.where(total > 0, total, 1), 0))
         promised = promised + closing * total
-    flat = jnp.where(first, _is_flat(expansion), s.flat & ~(better & (gain > negligible(cost.dtype) * jnp.abs(cost))))
+    still = s.flat & ~(better & (gain > negligible(cost.dtype) * jnp.abs(cost)))
+    flat = jax.lax.cond(first, lambda _: _is_flat(expansion), lambda _: still, None)
     ended |= ~finite
     return Search(
         controls=new.controls,
@@ -398,9 +399,9 @@ def _widest(gaps: Array) -> Array:
     return jnp.max(jnp.abs(gaps), initial=0)
 
 
-def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Rows]:
-    """The data after the steps of one row of controls, and the rows at the state before."""
-    m, costs = problem.m, problem.costs
+def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Data]:
+    """The data after the steps of one row of controls, and `d` with the fields that costs read."""
+    m = problem.m
     derived = program.step is jaxsim.step and m.opt.integrator != IntegratorType.RK4  # by the step, at the state before
     names = [n for n in program.reads if n not in CARRIED] if derived else []
 
@@ -414,8 +415,7 @@ def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Rows]:
     else:
         state, all_found = jax.lax.scan(body, carried(d), None, length=program.substeps)
         new, found = from_carried(d, state), jax.tree.map(lambda x: x[0], all_found)
-    seen = d.replace(**found) if derived else with_fields(m, d, program.reads)
-    return new, terms.rows_of(costs, seen)
+    return new, d.replace(**found) if derived else with_fields(m, d, program.reads)
 
 
 def _value(problem: Problem, rows: Rows, i: Array, multipliers: Multipliers) -> Array:
@@ -443,6 +443,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
     )
     low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
     nodes = jax.tree.map(lambda x: jnp.concatenate([x[1:], x[-1:]]), s.states)
+    control, cost = stage(_control, "core", "feedback"), stage(_cost, "core", "costs")  # one program each
 
     def across(alpha: Array, i: Array, new: Data, gap: Array, node: dict) -> tuple[dict, Array]:
         """The next state, on the other side of what is left of a gap: at first the whole of it."""
@@ -451,24 +452,23 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         qpos = integrate_pos(m, new.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else new.qpos
         moved = carried(new.replace(qpos=qpos, qvel=new.qvel + dv, act=new.act + da))
         first = (s.count < 0) & (i < problem.length)
-        gap = jnp.where(first, _difference(m, new, from_carried(d, node)), shorter)
+        gap = jnp.where(first, _difference(m, carried(new), node), shorter)
         return jax.tree.map(lambda a, b: jnp.where(first, a, b), node, moved), gap
 
     def trial(alpha: Array) -> Path:
         def body(state: dict, row: tuple) -> tuple[dict, tuple]:
             (i, old, u, feed, gain, mu), low, high, gap, node = row
-            here = from_carried(d, state)
-            u = jnp.clip(u + alpha * feed + gain @ _difference(m, from_carried(d, old), here), low, high)
-            here = here.replace(ctrl=u)
-            new, rows = advance(problem, program, here)
-            value = _value(problem, rows, i, mu._replace(penalty=s.multipliers.penalty))
+            u = control(m, old, state, u, alpha * feed, gain, low, high)
+            new, seen = advance(problem, program, from_carried(d, state).replace(ctrl=u))
+            rows, value = cost((problem.costs, problem.length), seen, i, mu._replace(penalty=s.multipliers.penalty))
             after, gap = across(alpha, i, new, gap, node) if problem.nodes else (carried(new), gap)
             return after, (state, u, rows, gap, value.astype(u.dtype))
 
         _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(d), (xs, low, high, pad(s.gaps), nodes))
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
-    old = _merit(Path(s.states, s.controls, s.rows, s.gaps, s.cost), s.closing)
+    before = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
+    old = _merit(before, s.closing)
 
     def tries(found: tuple) -> tuple:
         k, best, least, _ = found
@@ -482,14 +482,25 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         best = jax.tree.map(lambda a, b: jnp.where(taken, a, b), path, best)
         return k + 1, best, jnp.minimum(merit, least), enough
 
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(trial, old))
-    start = 0, none, jnp.full_like(old, jnp.inf), jnp.asarray(False)
+    start = 0, before, jnp.full_like(old, jnp.inf), jnp.asarray(False)
     return jax.lax.while_loop(lambda found: (found[0] < STEP_LENGTHS) & ~found[3], tries, start)[1]
 
 
-def _difference(m: Model, a: Data, b: Data) -> Array:
-    """Tangent vector (2 nv + na,) from the state of `a` to that of `b`."""
-    return jnp.concatenate([differentiate_pos(m, a.qpos, b.qpos), b.qvel - a.qvel, b.act - a.act])
+def _difference(m: Model, a: dict, b: dict) -> Array:
+    """Tangent vector (2 nv + na,) from the state `a` to `b`."""
+    return jnp.concatenate([differentiate_pos(m, a["qpos"], b["qpos"]), b["qvel"] - a["qvel"], b["act"] - a["act"]])
+
+
+def _control(m: Model, old: dict, state: dict, u: Array, feed: Array, gain: Array, low: Array, high: Array) -> Array:
+    """The control of a state near `old`, where it is `u` plus `feed`."""
+    return jnp.clip(u + feed + gain @ _difference(m, old, state), low, high)
+
+
+def _cost(given: tuple[Costs, Array], d: Data, i: Array, multipliers: Multipliers) -> tuple[Rows, Array]:
+    """Rows and cost at step i, given costs and the number of steps."""
+    costs, length = given
+    rows = terms.rows_of(costs, d)
+    return rows, terms.value_of(costs, rows, i == length, i > length, multipliers)
 
 
 def _semidefinite(h: Array) -> Array:
@@ -515,7 +526,8 @@ def _expand(
         def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[tuple[Array, Array], dict]:
             qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dtype)) if nv else here.qpos
             displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
-            new, rows = advance(problem, program, displaced)
+            new, seen = advance(problem, program, displaced)
+            rows = terms.rows_of(problem.costs, seen)
             change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
             return (jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)), carried(new)
 
@@ -538,7 +550,7 @@ def _expand(
 
     dynamics, slopes = jax.vmap(linear)(path.states, _with_last(problem, path.controls))
 
-    def stage(i: Array, rows: Rows, slope: Array, mu: Multipliers) -> tuple[Array, Array, Array, Array]:
+    def expand(i: Array, rows: Rows, slope: Array, mu: Multipliers) -> tuple[Array, Array, Array, Array]:
         mu = mu._replace(penalty=multipliers.penalty)
         unflat = unflatten_rows(rows)
         value = lambda r: _value(problem, unflat(r), i, mu).astype(dtype)  # noqa: E731
@@ -551,7 +563,7 @@ def _expand(
         return value(r), slope.T @ by_rows, slope.T @ curve @ slope, by_rows
 
     mus = multipliers._replace(penalty=None)
-    values, grad, hess, by_rows = jax.vmap(stage)(steps, path.rows, slopes, mus)
+    values, grad, hess, by_rows = jax.vmap(expand)(steps, path.rows, slopes, mus)
     alive = steps < problem.length
     dynamics = jnp.where(alive[:, None, None], dynamics, 0)
     A, B = dynamics[..., :nx], dynamics[..., nx:]
@@ -605,14 +617,10 @@ def _is_finite(expansion: Expansion) -> Array:
 
 def _is_flat(e: Expansion) -> Array:
     """Whether controls change the cost, to first order, by no more than rounding of what it changes with."""
-
-    def back(vx: Array, e: Expansion) -> tuple[Array, tuple[Array, Array]]:
-        effect = jnp.abs(e.lu) + jnp.abs(e.B).T @ jnp.abs(vx)
-        scale = jnp.max(jnp.abs(e.B), initial=0) * jnp.max(jnp.abs(vx), initial=0)
-        return e.lx + e.A.T @ vx, (jnp.max(effect, initial=0), scale)
-
-    effect, scale = jax.lax.scan(back, jnp.zeros_like(e.lx[0]), e, reverse=True)[1]
-    return jnp.max(effect) <= negligible(e.lx.dtype) * jnp.max(scale)
+    b, v = jnp.abs(e.B), jnp.abs(_costates(e.lx, e.A))
+    effect = jnp.abs(e.lu) + jnp.einsum("kij,ki->kj", b, v)
+    scale = jnp.max(b, (1, 2), initial=0) * jnp.max(v, 1, initial=0)
+    return jnp.max(effect, initial=0) <= negligible(e.lx.dtype) * jnp.max(scale)
 
 
 def _backward(
@@ -633,9 +641,7 @@ def _backward(
         qux = e.lux + e.B.T @ vxx @ e.A
         scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
         regular = quu + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
-        feed, free = box_newton(regular, qu, problem.low - u, problem.high - u)
-        solved = jnp.linalg.solve(jnp.where(free[:, None] & free[None], regular, jnp.eye(len(quu))), qux)
-        gain = -jnp.where(free[:, None], solved, 0)
+        feed, gain = _control_law(regular, qu, qux, problem.low - u, problem.high - u)
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
         return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, closed - feed @ (qu + 0.5 * quu @ feed))
@@ -643,6 +649,20 @@ def _backward(
     before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
     feeds, gains, expected = jax.lax.scan(back, (last.lx, last.lxx), (before, controls, gaps), reverse=True)[1]
     return feeds, gains, jnp.sum(expected)
+
+
+def _control_law(h: Array, g: Array, by_state: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Change of the controls (nu,) that minimises x' h x / 2 + g' x within limits, and its derivative by the state."""
+    whole = -jnp.linalg.solve(h, jnp.column_stack([g, by_state]))
+    x = whole[:, 0]
+
+    def limited(_: None) -> tuple[Array, Array]:
+        x, free = box_newton(h, g, low, high)
+        solved = jnp.linalg.solve(jnp.where(free[:, None] & free[None], h, jnp.eye(len(g), dtype=h.dtype)), by_state)
+        return x, -jnp.where(free[:, None], solved, 0)
+
+    is_minimum = jnp.all((low < x) & (x < high)) & (g @ x <= 0)
+    return jax.lax.cond(is_minimum, lambda _: (x, whole[:, 1:]), limited, None)
 
 
 def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:

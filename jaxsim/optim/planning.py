@@ -41,7 +41,8 @@ def trajectory_cost(
     @jax.checkpoint
     def body(state: dict[str, Any], row: tuple) -> tuple[dict[str, Any], Array]:
         i, u = row
-        new, rows = advance(problem, program, from_carried(d, state).replace(ctrl=u))
+        new, seen = advance(problem, program, from_carried(d, state).replace(ctrl=u))
+        rows = terms.rows_of(once, seen)
         kept = jax.tree.map(lambda a, b: jnp.where(i < length, a, b), carried(new), state)
         return kept, terms.value_of(once, rows, jnp.asarray(False), i >= length, none)
 

@@ -74,12 +74,13 @@ def _may_push(m: Model) -> bool:
 
 
 def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
-    """Solve with the factor of `matrix`, or by elimination where it has none; on a GPU always by elimination.
+    """Solve with the factor of `matrix`, or by elimination where it has none; on a GPU or TPU always by elimination.
 
-    On a CPU this is a loop that most worlds leave at once; on a GPU the loop's condition would be read by the host.
+    On a CPU this is a loop that most worlds do not enter; elsewhere the loop's condition would be read by the host.
     """
     eliminated = lambda matrix, force: _solve_blocks(m, _blocks(m, matrix), force)  # noqa: E731
-    return lax.platform_dependent(matrix, force, cpu=partial(_solve_or_eliminate, m), default=eliminated)
+    by_loop = partial(_solve_or_eliminate, m)
+    return lax.platform_dependent(matrix, force, cuda=eliminated, tpu=eliminated, default=by_loop)
 
 
 def _solve_or_eliminate(m: Model, matrix: Array, force: Array) -> Array:
