@@ -188,12 +188,14 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
         used = {b: at for b, at in placed.items() if b.name in unit.words}
         body = [f"{_vector(b)}* {b.name} = ({_vector(b)}*)(memory + {at});" for b, at in used.items()]
         lines = "\n".join([*unit.tables, f"{HIDDEN} {name} {{", "const int lane = 0;", *body, *unit.lines, "}"])
-        found.append(f"{head}{lines}{native.UNIT}")
+        found.append(f"{head}{lines}")
         prototypes.append(f"{HIDDEN} {name};")
         calls.append(f"visit_{i}({', '.join(own)});")
     every = ", ".join([*state.values(), *pointers.values()])
     main = "\n".join([*prototypes, f"static void visit({every}) {{", *calls, "}", ""])
-    return f"{''.join(found)}{start}{native.WORKERS}{main}", nbytes
+    if len(found) == 1:  # small programs are many, and each run of the compiler takes a tenth of a second
+        return f"{found[0]}\n{native.WORKERS}{main}", nbytes
+    return f"{native.UNIT.join(found)}{native.UNIT}{start}{native.WORKERS}{main}", nbytes
 
 
 _NUMBERS = """#include <math.h>
