@@ -104,6 +104,11 @@ SHAC = {
         "target_kl": 0.05,
     },
 }
+DISTIL = {
+    "cartpole_swingup_vision": {},
+    "push_vision": {},
+    "reacher_vision": {},
+}
 # the metric that tells how well a task is done, and when it counts as learnt
 GOALS = {
     "ant_run": ("speed", 5.0),

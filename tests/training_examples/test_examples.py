@@ -4,7 +4,6 @@ import dataclasses
 import importlib
 import json
 import sys
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +11,13 @@ import numpy as np
 import pytest
 
 from jaxsim import envs
-from jaxsim.envs.tasks.cartpole import Cartpole
+from jaxsim.envs.tasks.stub import Stub, StubConfig
+from jaxsim.envs.wrappers import Wrapper
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
-NAMES = ("training_loop", "ppo", "sac", "shac", "tuned", "learn", "gallery", "compare_gradients")
-loop, ppo, sac, shac, tuned, learn, gallery, compare_gradients = (importlib.import_module(name) for name in NAMES)
+NAMES = ("training_loop", "ppo", "sac", "shac", "distil", "tuned", "learn", "gallery", "compare_gradients")
+loop, ppo, sac, shac, distil, tuned, learn, gallery, compare_gradients = map(importlib.import_module, NAMES)
 SMALL = {
     ppo: {"env": "stub", "worlds": 4, "unroll": 4, "minibatches": 2, "epochs": 2, "hidden": (8,)},
     sac: {
@@ -189,11 +189,12 @@ def test_the_best_of_a_few_starts_goes_on(monkeypatch, capsys):
         loop.tune(sac.Trainer, s, set())
 
 
-@pytest.mark.parametrize("name", sorted({*tuned.PPO, *tuned.SHAC, *tuned.GOALS}))
+@pytest.mark.parametrize("name", sorted({*tuned.PPO, *tuned.SHAC, *tuned.DISTIL, *tuned.GOALS}))
 def test_tuned_settings_are_of_registered_tasks_and_known_fields(name):
     assert name in envs.names()
     ppo.Settings(**{"env": name, **tuned.PPO.get(name, {})})
     shac.Settings(**{"env": name, **tuned.SHAC.get(name, {})})
+    distil.Settings(**{"env": name, **tuned.DISTIL.get(name, {})})
 
 
 def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
@@ -203,11 +204,24 @@ def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
     assert learn.reached(tmp_path, "speed", 1.5) is None
 
 
+class Shown(Wrapper):
+    """The stub with pictures of 8 x 8 pixels, all of the brightness of its offset, which the critic sees."""
+
+    def reset(self, rng, last=None):
+        return self._seen(self.env.reset(rng))
+
+    def step(self, state, action):
+        return self._seen(self.env.step(state, action))
+
+    def _seen(self, state):
+        picture = jnp.full((8, 8, 1), state.data.offset)
+        return state.replace(obs={"state": jnp.zeros(2), "privileged_state": state.obs, "pixels/view_0": picture})
+
+
 @pytest.fixture(scope="module")
 def small_pictures():
     """Name of a task that shows small pictures."""
-    config = dataclasses.replace(envs.default_config("cartpole_balance_vision"), size=(16, 16), frames=2)
-    envs.register("test_small_pictures", partial(envs.make_vision, Cartpole), config)
+    envs.register("test_small_pictures", lambda config: Shown(Stub(config)), StubConfig(episode_length=3))
     return "test_small_pictures"
 
 
@@ -227,8 +241,23 @@ def test_a_policy_that_sees_pictures_is_exported_as_it_is(module, small_pictures
     assert not np.allclose(trainer.policy(run, dark), trainer.policy(run, obs), atol=1e-6)
 
 
+@pytest.mark.usefixtures("float32")
+def test_a_student_learns_from_pictures_what_its_teacher_does_in_the_state(small_pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "record", lambda *_: None)
+    monkeypatch.setitem(tuned.SHAC, small_pictures, {**SMALL[shac], "steps": 16})
+    sizes = {"worlds": 16, "unroll": 4, "hidden": (8,), "encoder": (3, 4), "learning_rate": 3e-3}
+    trainer = distil.Trainer(distil.Settings(env=small_pictures, out=str(tmp_path), **sizes))
+    run = trainer.start()  # SHAC learns a teacher first
+    assert trainer.teacher.sizes == (4, 8, 2)
+    losses = []
+    for _ in range(60):
+        run, log = trainer.update(run)
+        losses.append(float(log["loss"]))
+    assert losses[-1] < 0.1 * losses[0]
+
+
 @pytest.mark.slow
-@ALL
+@pytest.mark.parametrize("module", [ppo, sac, shac, distil], ids=["ppo", "sac", "shac", "distil"])
 def test_smoke_run_writes_its_files(module, tmp_path):
     with jax.enable_x64(False):
         assert module.main(["--smoke", "--out", str(tmp_path)]) == 0
