@@ -105,9 +105,8 @@ SHAC = {
     },
 }
 DISTIL = {
-    "cartpole_swingup_vision": {},
-    "push_vision": {},
-    "reacher_vision": {},
+    "cartpole_swingup_vision": {"steps": 150_528, "minibatches": 8},
+    "reacher_vision": {"steps": 200_704, "minibatches": 8},
 }
 # the metric that tells how well a task is done, and when it counts as learnt
 GOALS = {

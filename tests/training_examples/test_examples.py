@@ -205,7 +205,7 @@ def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
 
 
 class Shown(Wrapper):
-    """The stub with pictures of 8 x 8 pixels, all of the brightness of its offset, which the critic sees."""
+    """The stub with pictures of 16 x 16 pixels, as bright as its offset; the critic sees the sum of that and 0 to 1."""
 
     def reset(self, rng, last=None):
         return self._seen(self.env.reset(rng))
@@ -214,8 +214,9 @@ class Shown(Wrapper):
         return self._seen(self.env.step(state, action))
 
     def _seen(self, state):
-        picture = jnp.full((8, 8, 1), state.data.offset)
-        return state.replace(obs={"state": jnp.zeros(2), "privileged_state": state.obs, "pixels/view_0": picture})
+        picture = jnp.full((16, 16, 1), state.data.offset)
+        exact = state.obs - state.data.count
+        return state.replace(obs={"state": jnp.zeros(2), "privileged_state": exact, "pixels/view_0": picture})
 
 
 @pytest.fixture(scope="module")
@@ -242,18 +243,26 @@ def test_a_policy_that_sees_pictures_is_exported_as_it_is(module, small_pictures
 
 
 @pytest.mark.usefixtures("float32")
-def test_a_student_learns_from_pictures_what_its_teacher_does_in_the_state(small_pictures, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "record", lambda *_: None)
-    monkeypatch.setitem(tuned.SHAC, small_pictures, {**SMALL[shac], "steps": 16})
+def test_a_student_learns_from_pictures_what_its_teacher_does_in_the_state(small_pictures, tmp_path):
+    path = tmp_path / "teacher.npz"
+    weight, bias = np.outer([2, 0, 0, 0], [1, -1]), np.array([-1, 1])
+    envs.save_policy(path, [(weight, bias)], np.zeros(4), np.ones(4), activation="elu")
     sizes = {"worlds": 16, "unroll": 4, "hidden": (8,), "encoder": (3, 4), "learning_rate": 3e-3}
-    trainer = distil.Trainer(distil.Settings(env=small_pictures, out=str(tmp_path), **sizes))
-    run = trainer.start()  # SHAC learns a teacher first
-    assert trainer.teacher.sizes == (4, 8, 2)
-    losses = []
+    trainer = distil.Trainer(distil.Settings(env=small_pictures, teacher=str(path), **sizes))
+    run, losses = trainer.start(), []
     for _ in range(60):
         run, log = trainer.update(run)
         losses.append(float(log["loss"]))
     assert losses[-1] < 0.1 * losses[0]
+
+
+@pytest.mark.usefixtures("float32")
+def test_without_a_teacher_one_is_learnt_from_the_state(small_pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "record", lambda *_: None)  # the stub has no model
+    monkeypatch.setitem(tuned.SHAC, small_pictures, {**SMALL[shac], "steps": 16})
+    trainer = distil.Trainer(distil.Settings(env=small_pictures, out=str(tmp_path)))
+    trainer.start()
+    assert trainer.teacher.sizes == (4, 8, 2) and not trainer.teacher.encoder
 
 
 @pytest.mark.slow
