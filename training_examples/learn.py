@@ -112,7 +112,7 @@ def main() -> None:
     """Learn as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=GOALS, metavar="task", help=", ".join(GOALS))
-    parser.add_argument("--trainer", choices=["ppo", "shac"], default="ppo")
+    parser.add_argument("--trainer", choices=["ppo", "shac", "distil"], default="ppo")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--cores", type=int, help="cores of a run, and all runs at a time; one after the other without")
     parser.add_argument("--out", type=Path, default=Path("runs"))

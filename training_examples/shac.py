@@ -130,9 +130,9 @@ class Trainer(training_loop.Trainer):
     memory_remedy = "use fewer --worlds or a shorter --unroll"
     uses_cores = True
 
-    def __init__(self, s: Settings):
+    def __init__(self, s: Settings, env: Any = None):
         used = actor_critic.devices(s)
-        super().__init__(s)
+        super().__init__(s, env)
         self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation, s.encoder)
         self.actor_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(b1=0.7, b2=0.95))
         self.critic_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(s.critic_rate, b1=0.7, b2=0.95))

@@ -45,8 +45,8 @@ class Trainer:
     memory_remedy: str  # advice when the device is out of memory
     uses_cores = False  # whether an update runs on several devices, of which the settings have the number
 
-    def __init__(self, s: Any):
-        self.s, self.env = s, envs.make(s.env)
+    def __init__(self, s: Any, env: Any = None):
+        self.s, self.env = s, env or envs.make(s.env)
         self.batch = envs.wrap(self.env, stagger=True)
         self.reset = jaxsim.jit(self.batch.reset)
         self.update = jaxsim.jit(self._update, donate_argnums=0)

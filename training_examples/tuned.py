@@ -104,6 +104,10 @@ SHAC = {
         "target_kl": 0.05,
     },
 }
+DISTIL = {
+    "cartpole_swingup_vision": {"steps": 150_528, "minibatches": 8},
+    "reacher_vision": {"steps": 200_704, "minibatches": 8},
+}
 # the metric that tells how well a task is done, and when it counts as learnt
 GOALS = {
     "ant_run": ("speed", 5.0),

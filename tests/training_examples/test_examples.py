@@ -4,7 +4,6 @@ import dataclasses
 import importlib
 import json
 import sys
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +11,13 @@ import numpy as np
 import pytest
 
 from jaxsim import envs
-from jaxsim.envs.tasks.cartpole import Cartpole
+from jaxsim.envs.tasks.stub import Stub, StubConfig
+from jaxsim.envs.wrappers import Wrapper
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
-NAMES = ("training_loop", "ppo", "sac", "shac", "tuned", "learn", "gallery", "compare_gradients")
-loop, ppo, sac, shac, tuned, learn, gallery, compare_gradients = (importlib.import_module(name) for name in NAMES)
+NAMES = ("training_loop", "ppo", "sac", "shac", "distil", "tuned", "learn", "gallery", "compare_gradients")
+loop, ppo, sac, shac, distil, tuned, learn, gallery, compare_gradients = map(importlib.import_module, NAMES)
 SMALL = {
     ppo: {"env": "stub", "worlds": 4, "unroll": 4, "minibatches": 2, "epochs": 2, "hidden": (8,)},
     sac: {
@@ -189,11 +189,12 @@ def test_the_best_of_a_few_starts_goes_on(monkeypatch, capsys):
         loop.tune(sac.Trainer, s, set())
 
 
-@pytest.mark.parametrize("name", sorted({*tuned.PPO, *tuned.SHAC, *tuned.GOALS}))
+@pytest.mark.parametrize("name", sorted({*tuned.PPO, *tuned.SHAC, *tuned.DISTIL, *tuned.GOALS}))
 def test_tuned_settings_are_of_registered_tasks_and_known_fields(name):
     assert name in envs.names()
     ppo.Settings(**{"env": name, **tuned.PPO.get(name, {})})
     shac.Settings(**{"env": name, **tuned.SHAC.get(name, {})})
+    distil.Settings(**{"env": name, **tuned.DISTIL.get(name, {})})
 
 
 def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
@@ -203,11 +204,25 @@ def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
     assert learn.reached(tmp_path, "speed", 1.5) is None
 
 
+class Shown(Wrapper):
+    """The stub with pictures of 16 x 16 pixels, as bright as its offset; the critic sees the sum of that and 0 to 1."""
+
+    def reset(self, rng, last=None):
+        return self._seen(self.env.reset(rng))
+
+    def step(self, state, action):
+        return self._seen(self.env.step(state, action))
+
+    def _seen(self, state):
+        picture = jnp.full((16, 16, 1), state.data.offset)
+        exact = state.obs - state.data.count
+        return state.replace(obs={"state": jnp.zeros(2), "privileged_state": exact, "pixels/view_0": picture})
+
+
 @pytest.fixture(scope="module")
 def small_pictures():
     """Name of a task that shows small pictures."""
-    config = dataclasses.replace(envs.default_config("cartpole_balance_vision"), size=(16, 16), frames=2)
-    envs.register("test_small_pictures", partial(envs.make_vision, Cartpole), config)
+    envs.register("test_small_pictures", lambda config: Shown(Stub(config)), StubConfig(episode_length=3))
     return "test_small_pictures"
 
 
@@ -227,8 +242,31 @@ def test_a_policy_that_sees_pictures_is_exported_as_it_is(module, small_pictures
     assert not np.allclose(trainer.policy(run, dark), trainer.policy(run, obs), atol=1e-6)
 
 
+@pytest.mark.usefixtures("float32")
+def test_a_student_learns_from_pictures_what_its_teacher_does_in_the_state(small_pictures, tmp_path):
+    path = tmp_path / "teacher.npz"
+    weight, bias = np.outer([2, 0, 0, 0], [1, -1]), np.array([-1, 1])
+    envs.save_policy(path, [(weight, bias)], np.zeros(4), np.ones(4), activation="elu")
+    sizes = {"worlds": 16, "unroll": 4, "hidden": (8,), "encoder": (3, 4), "learning_rate": 3e-3}
+    trainer = distil.Trainer(distil.Settings(env=small_pictures, teacher=str(path), **sizes))
+    run, losses = trainer.start(), []
+    for _ in range(60):
+        run, log = trainer.update(run)
+        losses.append(float(log["loss"]))
+    assert losses[-1] < 0.1 * losses[0]
+
+
+@pytest.mark.usefixtures("float32")
+def test_without_a_teacher_one_is_learnt_from_the_state(small_pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "record", lambda *_: None)  # the stub has no model
+    monkeypatch.setitem(tuned.SHAC, small_pictures, {**SMALL[shac], "steps": 16})
+    trainer = distil.Trainer(distil.Settings(env=small_pictures, out=str(tmp_path)))
+    trainer.start()
+    assert trainer.teacher.sizes == (4, 8, 2) and not trainer.teacher.encoder
+
+
 @pytest.mark.slow
-@ALL
+@pytest.mark.parametrize("module", [ppo, sac, shac, distil], ids=["ppo", "sac", "shac", "distil"])
 def test_smoke_run_writes_its_files(module, tmp_path):
     with jax.enable_x64(False):
         assert module.main(["--smoke", "--out", str(tmp_path)]) == 0

@@ -12,6 +12,7 @@ TRAINERS = (
     "actor_critic",
     "common",
     "compare_gradients",
+    "distil",
     "gallery",
     "learn",
     "plot_runs",
