@@ -105,7 +105,7 @@ SHAC = {
     },
 }
 DISTIL = {
-    "cartpole_swingup_vision": {"steps": 150_528, "minibatches": 8},
+    "cartpole_swingup_vision": {"steps": 301_056, "minibatches": 8},
     "reacher_vision": {"steps": 200_704, "minibatches": 8},
 }
 # the metric that tells how well a task is done, and when it counts as learnt
