@@ -584,7 +584,7 @@ def _expand(
 
         of = path.states, _with_last(problem, path.controls), costates, by_rows
         second = jax.vmap(curved)(*of)
-        hess = jax.vmap(_semidefinite)(hess + jnp.where(alive[:, None, None], second, 0))
+        hess = jax.vmap(_semidefinite)(hess + jnp.where((steps <= problem.length)[:, None, None], second, 0))
     luu = jnp.where(alive[:, None, None], hess[:, nx:, nx:], jnp.eye(nu, dtype=dtype))  # which is no singular system
     e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B)
     return e, jnp.sum(values)
