@@ -1,4 +1,4 @@
-"""Native programs are compiled here as users compile them, elsewhere with less optimisation."""
+"""Native programs are compiled here as users compile them, elsewhere without optimisation."""
 
 import pytest
 

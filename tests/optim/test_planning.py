@@ -108,14 +108,9 @@ METHODS = [
     optim.Mppi(20, sigma=0.5),
     optim.Cem(20, sigma=0.5),
 ]
-LONG = optim.Ddp
 
 
-@pytest.mark.parametrize(
-    "method",
-    [pytest.param(x, marks=[pytest.mark.slow] if isinstance(x, LONG) else []) for x in METHODS],
-    ids=lambda x: type(x).__name__,
-)
+@pytest.mark.parametrize("method", METHODS, ids=lambda x: type(x).__name__)
 def test_every_method_lowers_the_same_costs(method):
     m, d = mass()
     found = optim.plan(m, d, COSTS, jnp.zeros((N, 1)), method, key=jax.random.key(0), low=-2, high=2)
