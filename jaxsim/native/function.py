@@ -182,7 +182,6 @@ def _chosen(
 ) -> list[Array]:
     """Return the results of the native program of the platform, or of JAX operations."""
     backend, choices = _lowering.get(_USUAL)
-    add = (lambda cause: choices.append(Choice(f.label(plan), cause))) if choices is not None else lambda _: None
     if backend != Backend.XLA and platform is not None and platform in f.programs:
         given = worlds or (False,) * len(operands)
         count = 1 if worlds is None else size_of(operands, worlds)
@@ -191,13 +190,11 @@ def _chosen(
                 raise UnsupportedPrimitive(f"native programs are not used on this device, since {fault}")
             found = f.programs[platform](plan, given, count, operands)
             if found is not None:
-                add(None)
+                if choices is not None:
+                    choices.append(Choice(f.label(plan), None))
                 return [x[0] for x in found] if worlds is None else list(found)
         except (UnsupportedPrimitive, CompilerMissing) as error:
-            if backend == Backend.NATIVE:
-                raise UnsupportedError(f"opt.backend 'native': {f.label(plan)}: {error}") from error
-            _warn(f.label(plan), str(error), type(error) is CompilerMissing)
-            add(str(error))
+            fall_back(f.label(plan), error, backend)
     return f.by_jax(*operands, plan=plan, worlds=worlds)
 
 
@@ -207,10 +204,17 @@ def warn_once(message: str) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
-def _warn(label: str, cause: str, is_missing: bool) -> None:
-    """Warn once per process that XLA runs a function, and why; a missing compiler gives one warning for all."""
-    what = "programs of jaxsim's own run" if is_missing else f"{label} runs"
-    warn_once(f"{what} by XLA instead, with the same results but slower: {cause}")
+def fall_back(label: str, error: UnsupportedPrimitive | CompilerMissing, backend: int | None) -> None:
+    """Warn once per process that XLA runs a function, and why; a missing compiler gives one warning for all.
+
+    Raises UnsupportedError if the backend is NATIVE.
+    """
+    if backend == Backend.NATIVE:
+        raise UnsupportedError(f"opt.backend 'native': {label}: {error}") from error
+    what = "programs of jaxsim's own run" if type(error) is CompilerMissing else f"{label} runs"
+    warn_once(f"{what} by XLA instead, with the same results but slower: {error}")
+    if (choices := _lowering.get(_USUAL).choices) is not None:
+        choices.append(Choice(label, str(error)))
 
 
 def jvp_of_plain(plain: Callable[..., Sequence[Array]], primals: tuple, tangents: tuple) -> tuple[list, list]:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import core
 from jax.ad_checkpoint import checkpoint_name
 
+from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
@@ -25,7 +26,7 @@ from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.function import CPU, NativeFunction, batched, jvp_of_plain, paused_collections, size_of
+from jaxsim.native.function import CPU, NativeFunction, batched, fall_back, jvp_of_plain, paused_collections, size_of
 from jaxsim.native.jaxpr import (
     CORE,
     CORE_FORMS,
@@ -126,7 +127,9 @@ def stage(
         key = function, tree, tuple(map(jax.typeof, leaves))
         if known is None or (found := known.get(key)) is None:
             made, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
-            if made.effects:  # of prints and callbacks in a user's function
+            if made.effects and backend != Backend.XLA:
+                fall_back(label, UnsupportedPrimitive("a function in it prints or calls back"), backend)
+            if made.effects:
                 return function(*args)
             closed, constants = _closed(made)
             found = _Traced(closed), shape, constants

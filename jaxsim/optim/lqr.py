@@ -443,7 +443,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
     )
     low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
     nodes = jax.tree.map(lambda x: jnp.concatenate([x[1:], x[-1:]]), s.states)
-    control, cost = stage(_control, "core", "feedback"), stage(_cost, "core", "costs")  # one program each
+    control, cost = stage(_control, "core", "the feedback"), stage(_cost, "core", "the cost")  # one program each
 
     def across(alpha: Array, i: Array, new: Data, gap: Array, node: dict) -> tuple[dict, Array]:
         """The next state, on the other side of what is left of a gap: at first the whole of it."""

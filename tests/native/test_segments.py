@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsim
+from jaxsim.native import function
 from jaxsim.native import segments as cutting
 from jaxsim.native.jaxpr import GPU, VECTORS, Var, flatten, trace
 from jaxsim.native.segments import segments
@@ -91,3 +93,19 @@ def test_loops_that_wait_for_each_other_stay_apart():
 
     flat = flatten(trace(function, [jnp.zeros(7)]), GPU)
     assert tile_source(flat, [True], 4).text.count("ALL_OF(i, 7) {") == 2
+
+
+def prints(x):
+    jax.debug.print("{}", x)
+    return x
+
+
+def test_a_stage_that_prints_runs_by_xla_with_a_warning():
+    function.warn_once.cache_clear()
+    with pytest.warns(RuntimeWarning, match="the printer runs by XLA instead.*a function in it prints or calls back"):
+        jax.jit(stage(prints, "core", "the printer")).trace(1.0)
+
+
+def test_a_stage_that_prints_is_refused_by_the_native_backend():
+    with pytest.raises(jaxsim.UnsupportedError, match="the printer: a function in it prints or calls back"):
+        jax.jit(stage(prints, "core", "the printer", jaxsim.Backend.NATIVE)).trace(1.0)
