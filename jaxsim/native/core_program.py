@@ -23,7 +23,7 @@ from jaxsim.native.direct import Computed, DirectCall, Given, direct_source
 from jaxsim.native.expressions import UnsupportedPrimitive, c_type
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
-from jaxsim.native.segments import Segment, segments, without_shared
+from jaxsim.native.segments import Segment, segments, with_all_results, without_shared
 from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.xla.compat import eval_jaxpr
@@ -32,6 +32,7 @@ from jaxsim.xla.compat import eval_jaxpr
 # Time of a step as C over that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
 MOST_NUMBERS = 1_000_000
 MOST_CONSTANTS = 4096  # numbers of a table within a source
+MOST_COPIED = 1024  # numbers of an operand that is copied before a call
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
 
 
@@ -106,14 +107,17 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     return found
 
 
-def on_core(flat: Flat, fixed: Sequence[bool], operands: Sequence[Array], flags: tuple[str, ...]) -> list[Array] | None:
+def on_core(
+    flat: Flat, fixed: Sequence[bool], moving: Sequence[bool], operands: Sequence[Array], flags: tuple[str, ...]
+) -> list[Array] | None:
     """Return the results for one world, by programs of one core; None where XLA's kernels are faster.
 
     `fixed` marks operands that are the same in most calls, as a model's numbers: what depends on these alone is
-    computed before the rest, so that XLA moves it out of loops. Raises CompilerMissing.
+    computed before the rest, so that XLA moves it out of loops. `moving` marks operands that a loop replaces in each
+    turn, as a state. Raises CompilerMissing.
     """
     made = _parts(flat, fixed, flags)
-    return None if made.numbers > MOST_NUMBERS else _by_parts(made, operands)
+    return None if made.numbers > MOST_NUMBERS else _by_parts(made, operands, moving)
 
 
 class _Parts(NamedTuple):
@@ -131,6 +135,7 @@ def _parts(flat: Flat, fixed: Sequence[bool] = (), flags: tuple[str, ...] = nati
     count = len(flat.inputs)
     flat, tables = _tables_apart(flat)
     changes = [*(not f for f in fixed), *[True] * (len(flat.inputs) - count)] if fixed else [True] * len(flat.inputs)
+    flat = with_all_results(flat, changes)
     shared, rest = without_shared(flat, changes, CORE)
     numbers = sum(math.prod(v.shape) for op in rest.operations for v in op.outputs)
     first, others = (segments(f, [True] * len(f.inputs), CORE) for f in (shared, rest))
@@ -175,20 +180,25 @@ def _record_all(
     record(call._replace(results=tuple(results)))
 
 
-def _by_parts(made: _Parts, operands: Sequence[Array]) -> list[Array]:
+def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = ()) -> list[Array]:
     """Return the results of the operations for one world. Raises CompilerMissing."""
     flat, tables, parts = made[:3]
+    native.begin(_COPIES)
     for _, source in parts:
         if source is not None:
             native.begin(source, made.flags)
-    env: dict[Var, Array] = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
+    given: dict[Var, Array] = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
+    read = {v for part, _ in parts[made.shared :] if part.flat is not None for v in part.flat.inputs}
+    small = {v for v, m in zip(flat.inputs, moving, strict=False) if m and 0 < math.prod(v.shape) <= MOST_COPIED}
+    own = list(filter((read & small).__contains__, flat.inputs))
+    env = given | dict(zip(own, _copied([given[v] for v in own]), strict=True))
     for part, source in parts:
         if part.flat is not None and source is not None:
             env |= _called(part.flat, source, env, made.flags)
             continue
         for op in part.flat.operations if part.flat is not None else filter(None, [part.operation]):
             env |= dict(zip(op.outputs, _by_jax(op, [_read(env, v) for v in op.inputs]), strict=True))
-    return [_read(env, v) for v in flat.outputs]
+    return [_read(env | given, v) for v in flat.outputs]
 
 
 def _called(flat: Flat, source: str, env: dict[Var, Array], flags: tuple[str, ...]) -> dict[Var, Array]:
@@ -198,6 +208,32 @@ def _called(flat: Flat, source: str, env: dict[Var, Array], flags: tuple[str, ..
     out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
     found = jax.ffi.ffi_call(native.target_of(source, flags), out)(*(env[v] for v in flat.inputs))
     return {v: x for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
+
+
+# In a loop XLA would copy each array of a state that a call reads and replaces, and start other threads for so many
+# copies. This call copies all.
+_COPIES = f"""{native.PREAMBLE}
+static const size_t bytes[] = {{
+  [XLA_FFI_DataType_PRED] = 1, [XLA_FFI_DataType_U8] = 1, [XLA_FFI_DataType_S8] = 1,
+  [XLA_FFI_DataType_S32] = 4, [XLA_FFI_DataType_U32] = 4, [XLA_FFI_DataType_F32] = 4,
+  [XLA_FFI_DataType_S64] = 8, [XLA_FFI_DataType_U64] = 8, [XLA_FFI_DataType_F64] = 8,
+}};
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+  if (is_question(frame)) return 0;
+  for (int i = 0; i < frame->args.size; i++) {{
+    const XLA_FFI_Buffer* x = argument(frame, i);
+    size_t size = bytes[x->dtype];
+    for (int k = 0; k < x->rank; k++) size *= x->dims[k];
+    memcpy(result(frame, i)->data, x->data, size);
+  }}
+  return 0;
+}}
+"""
+
+
+def _copied(arrays: Sequence[Array]) -> Sequence[Array]:
+    out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+    return jax.ffi.ffi_call(native.target_of(_COPIES), out)(*arrays) if arrays else ()
 
 
 def _tables_apart(flat: Flat) -> tuple[Flat, list[np.ndarray]]:

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax import lax
 
 from jaxsim.native.compute import is_known
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed, nested
 from jaxsim.native.operations import VIEWS, is_cheap
 
 MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which fit a multiprocessor's cache
+MOST_CONSTANT = 4096  # numbers of a constant result that a program writes
 BYTES_OF_KERNEL = 1024  # of a world: moving these takes as long as one more kernel
 
 
@@ -54,17 +56,41 @@ def without_shared(flat: Flat, changes: Sequence[bool], platform: str) -> tuple[
     return Flat(arrays_read(first), first, passed), Flat([*flat.inputs, *passed], rest, flat.outputs)
 
 
-def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
-    """Return the operations that depend only on inputs without worlds, and on which JAX operations depend."""
-    differs = {v for v, w in zip(flat.inputs, has_worlds, strict=True) if w}
+def with_all_results(flat: Flat, changes: Sequence[bool]) -> Flat:
+    """Return a function of which each result is an array of its own, or an input: else XLA copies them in each call.
+
+    Constants, results on which no changing input acts, and results that are equal to another are copied by the program.
+    """
+    alike = {id(op) for op in _alike(flat, changes)}
+    own = {v for op in flat.operations if id(op) not in alike for v in op.outputs}.union(flat.inputs)
+    outputs, moves = [], []
+    for v in flat.outputs:
+        is_copy = 0 < v.size <= MOST_CONSTANT if isinstance(v, np.ndarray) else v not in own
+        if is_copy:
+            moves.append(Operation(lax.copy_p, {}, [v], [Var(v.shape, v.dtype)]))
+        outputs.append(moves[-1].outputs[0] if is_copy else v)
+        own = own if isinstance(v, np.ndarray) or v in flat.inputs else own - {v}
+    return Flat(flat.inputs, [*flat.operations, *moves], outputs)
+
+
+def _alike(flat: Flat, changes: Sequence[bool]) -> list[Operation]:
+    """Return the operations on which no changing input acts."""
+    differs = {v for v, c in zip(flat.inputs, changes, strict=True) if c}
     alike: list[Operation] = []
     for op in flat.operations:
         if differs.isdisjoint(v for v in op.inputs if isinstance(v, Var)):
             alike.append(op)
         else:
             differs |= set(op.outputs)
+    return alike
+
+
+def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
+    """Return the operations that depend only on inputs without worlds, and on which JAX operations depend."""
+    alike = _alike(flat, has_worlds)
+    made = {v for op in alike for v in op.outputs}
     read = [v for op in flat.operations if not known[id(op)] for v in op.inputs]
-    return needed(alike, [v for v in read if isinstance(v, Var) and v not in differs])
+    return needed(alike, [v for v in read if isinstance(v, Var) and v in made])
 
 
 def _shared(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:

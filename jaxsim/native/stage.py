@@ -42,7 +42,7 @@ from jaxsim.native.jaxpr import (
     nested,
 )
 from jaxsim.native.operations import VIEWS
-from jaxsim.native.segments import Segment, segments
+from jaxsim.native.segments import Segment, segments, with_all_results
 from jaxsim.xla.batching import depends
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
@@ -173,7 +173,9 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
     if plan.form in ("batches", "core") and not any(worlds) and not plan.along:
         flags = ONCE_LINEAR if plan.tangents else ONCE
-        found = on_core(plan.traced.flat(CORE), plan.fixed, operands, flags)
+        first = len(operands) - plan.tangents if plan.tangents else 0
+        moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
+        found = on_core(plan.traced.flat(CORE), plan.fixed, moving, operands, flags)
         return found and [x[None] for x in found]
     if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
@@ -229,8 +231,9 @@ def by_kernels(
 ) -> list[Array]:
     """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
-    env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     is_whole = platform == VECTORS and plan.form == "batches"
+    flat = with_all_results(flat, has_worlds) if is_whole else flat
+    env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, not is_whole)
     out = []
     for v in flat.outputs:
