@@ -18,6 +18,7 @@ from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import cross_force, inertia_mul, join, shift_force
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum, subtree_sum
+from jaxsim.native.rows import over_rows, rows_in_use
 
 
 def body_forces(m: Model, d: Data, qacc: Array | None) -> tuple[Array, Array]:
@@ -96,17 +97,20 @@ def _contact_wrenches(m: Model, d: Data) -> Array:
     They are summed by a 0/1 product about one common point, then moved to each tree's own: a scatter is slow in a
     batch.
     """
-    local = contact_forces(d)
-    rows = d.contact.frame.reshape(-1, 3, 3)
-    force, torque = matvec_t(rows, local[:, :3]), matvec_t(rows, local[:, 3:])
-    common = d.subtree_com[0]
-    wrench = shift_force(join(torque, force), d.contact.pos - common)
     bodies = contact_bodies(m, d)
-    everybody = np.arange(m.nbody, dtype=np.int32)[:, None]
     if d.efc.layout.flexes:  # as in MuJoCo, without contacts of flexes
         bodies = jnp.where((d.contact.flex >= 0).any(1, keepdims=True), 0, bodies)
-    side = (bodies[:, 1] == everybody).astype(wrench.dtype) - (bodies[:, 0] == everybody).astype(wrench.dtype)
-    return shift_force(dot(side, wrench), common - take(d.subtree_com, m.body_rootid))
+
+    def of_contacts(common: Array, rows: tuple[Array, ...]) -> tuple[tuple[()], Array]:
+        frame, pos, local, bodies = rows
+        axes, everybody = frame.reshape(-1, 3, 3), np.arange(m.nbody, dtype=np.int32)[:, None]
+        force, torque = matvec_t(axes, local[:, :3]), matvec_t(axes, local[:, 3:])
+        side = (bodies[:, 1] == everybody).astype(pos.dtype) - (bodies[:, 0] == everybody).astype(pos.dtype)
+        return (), dot(side, shift_force(join(torque, force), pos - common))
+
+    common, rows = d.subtree_com[0], (d.contact.frame, d.contact.pos, contact_forces(d), bodies)
+    total = over_rows(of_contacts, rows_in_use(d.contact.dim > 0), common, rows)[1]
+    return shift_force(total, common - take(d.subtree_com, m.body_rootid))
 
 
 def _equality_wrenches(m: Model, d: Data) -> Array | float:
