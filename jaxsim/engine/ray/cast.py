@@ -21,6 +21,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
 from jaxsim.engine.ray import hfield as ray_hfield
 from jaxsim.engine.ray import mesh as ray_mesh
+from jaxsim.engine.ray import sdf as ray_sdf
 from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, points_or_origins
 from jaxsim.engine.structure.geom_bounds import with_current_bounds
 from jaxsim.interface.public import public
@@ -64,8 +65,8 @@ def ray(
 
     Returns:
         Distance in units of the length of `vec` and the geom's id, both -1 without a hit, and the surface's normal
-        (3,), zero without a hit. Fully transparent geoms are invisible. Raises UnsupportedError for a geom type
-        without a ray test.
+        (3,), zero without a hit. As in MuJoCo, distances from signed distance fields are in units of length. Fully
+        transparent geoms are invisible. Raises UnsupportedError for a geom type without a ray test.
     """
     pnt, vec = jnp.asarray(pnt, d.qpos.dtype), jnp.asarray(vec, d.qpos.dtype)
     hit = cast(m, d, pnt[None], vec[None], visible(m, geomgroup, flg_static), exclude=bodyexclude)
@@ -212,6 +213,9 @@ def search(
             ]
             dist = jnp.where(can_meet, jnp.stack([f.dist for f in found], 1), jnp.inf)
             geom, part = jnp.broadcast_to(ids, dist.shape), jnp.stack([f.part for f in found], 1)
+        elif geom_type == GeomType.SDF:
+            dist = jnp.where(can_meet, ray_sdf.search(m, ids, p, v, front_only), jnp.inf)
+            geom, part = jnp.broadcast_to(ids, dist.shape), jnp.zeros(dist.shape, jnp.int32)
         else:
             raise UnsupportedError(f"rays against geoms of type {GeomType(geom_type).name.lower()} are not supported")
         dists.append(dist)
@@ -253,6 +257,10 @@ def measure(
         elif geom_type == GeomType.MESH:
             applies = types == geom_type
             t, surface_normal = _distance_to_plane(*ray_mesh.plane_of(m, jnp.where(applies, part, 0)), p, v)
+            dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
+        elif geom_type == GeomType.SDF:
+            applies, ids = types == geom_type, geoms[m.geom_type[geoms] == geom_type]
+            t, surface_normal = ray_sdf.measure(m, ids, jnp.where(applies, geom, ids[0]), p, v)
             dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
         else:
             for g in geoms[m.geom_type[geoms] == geom_type]:

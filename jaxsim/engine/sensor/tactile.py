@@ -8,7 +8,7 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.engine.collision.broad.pairs import candidates
-from jaxsim.engine.collision.sdf.field import PRIMITIVES, octree_distance
+from jaxsim.engine.structure.distance_field import PRIMITIVES, octree_distance
 from jaxsim.math.arrays import inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_rotate
 from jaxsim.math.safe import Array

@@ -16,9 +16,9 @@ from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.found import Found, found_of
 from jaxsim.engine.collision.flex.trees import node_boxes, tree_paths
 from jaxsim.engine.collision.sdf.mesh_pairs import Descents, descents_into, field_reaches, frank_wolfe
-from jaxsim.engine.collision.sdf.sdf import distance_of, gradient_of
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, posed_geoms, unit
 from jaxsim.engine.structure import flex_tables as tables
+from jaxsim.engine.structure.distance_field import distance_of, gradient_of
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, matvec, matvec_t, take
 from jaxsim.math.safe import Array

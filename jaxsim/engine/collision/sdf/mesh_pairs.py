@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import MAXCONPAIR, MINVAL
-from jaxsim.engine.collision.sdf.field import DistanceField, distance_fields
-from jaxsim.engine.collision.sdf.sdf import distance_of, gradient_of, halton, is_repeated
+from jaxsim.engine.collision.sdf.sdf import halton, is_repeated
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, unit
+from jaxsim.engine.structure.distance_field import Fields, distance_fields, distance_of, gradient_of
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
@@ -47,7 +47,7 @@ class BvhTable(NamedTuple):
 class Descents(NamedTuple):
     """Settings of the search in triangles: the fields, starting weights (s, 3), number of steps."""
 
-    fields: tuple[np.ndarray, dict[int, DistanceField]]
+    fields: Fields
     start: np.ndarray
     iterations: int
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import MAXVAL, MINVAL
-from jaxsim.engine.collision.sdf.field import DistanceField, distance_fields
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, unit
+from jaxsim.engine.structure.distance_field import Fields, distance_fields, distance_of, gradient_of
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t
 from jaxsim.math.safe import Array
@@ -25,8 +25,8 @@ STEP_LENGTHS = 0.5 ** np.arange(15)  # tried in order, relative to the gradient
 class SdfContext(NamedTuple):
     """Fields of the first and second geoms, boxes of the geoms, starts as fractions of the region, number of steps."""
 
-    first: tuple[np.ndarray, dict[int, DistanceField]]
-    second: tuple[np.ndarray, dict[int, DistanceField]]
+    first: Fields
+    second: Fields
     aabb: Array
     start: np.ndarray
     iterations: int
@@ -114,27 +114,6 @@ def _line_search(objective: Any, x: Array, gradient: Array) -> tuple[Array, Arra
     sufficient = change <= -ARMIJO_FRACTION * lengths * inner(gradient, gradient)
     chosen = jnp.where(jnp.any(sufficient, axis=0), jnp.argmax(sufficient, axis=0), len(STEP_LENGTHS) - 1)
     return jnp.asarray(STEP_LENGTHS, x.dtype)[chosen], jnp.take_along_axis(change, chosen[None], axis=0)[0] > 0
-
-
-def distance_of(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geoms, x: Array) -> Array:
-    """Return distances (..., n) of points (..., n, 3), each by its geom's kind of field."""
-    kinds, (out, *others) = _kind_of_field(fields, geoms), [field.distance(geoms, x) for field in fields[1].values()]
-    for kind, value in zip(list(fields[1])[1:], others, strict=True):
-        out = jnp.where(kinds == kind, value, out)
-    return out
-
-
-def gradient_of(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geoms, x: Array) -> Array:
-    """Return gradients (..., n, 3) of the distances at points (..., n, 3), each by its geom's kind of field."""
-    kinds, (out, *others) = _kind_of_field(fields, geoms), [field.gradient(geoms, x) for field in fields[1].values()]
-    for kind, value in zip(list(fields[1])[1:], others, strict=True):
-        out = jnp.where((kinds == kind)[:, None], value, out)
-    return out
-
-
-def _kind_of_field(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geoms) -> Array:
-    """Return the kind of field of each geom (n,)."""
-    return gather(jnp.asarray(fields[0]), jnp.asarray(geoms.id))
 
 
 def is_repeated(x: Array, valid: Array) -> Array:

@@ -123,11 +123,13 @@ class DistanceField(NamedTuple):
     gradient: Callable
 
 
+Fields = tuple[np.ndarray, dict[int, DistanceField]]  # the kind of field of each geom, and the field of each kind
+
 # kinds of field other than primitive geom types; those of plugins are PLUGIN_FIELD plus the slot
 OCTREE_FIELD, USER_FIELD, PLUGIN_FIELD = 100, 101, 200
 
 
-def distance_fields(m: Any, geoms: np.ndarray) -> tuple[np.ndarray, dict[int, DistanceField]]:
+def distance_fields(m: Any, geoms: np.ndarray) -> Fields:
     """Return the kind of field of each geom (ngeom,), and the field of each kind among `geoms` (static ids)."""
     kind = m.geom_type.astype(np.int32)
     without_plugin = (kind == GeomType.SDF) & (m.geom_plugin < 0)
@@ -135,6 +137,27 @@ def distance_fields(m: Any, geoms: np.ndarray) -> tuple[np.ndarray, dict[int, Di
     with_plugin = (m.geom_type == GeomType.SDF) & ~without_plugin
     kind[with_plugin] = PLUGIN_FIELD + m.plugin[m.geom_plugin[with_plugin]]
     return kind, {int(k): _field(m, kind, int(k)) for k in np.unique(kind[geoms])}
+
+
+def distance_of(fields: Fields, geoms: Any, x: Array) -> Array:
+    """Return distances (..., n) of points (..., n, 3), each by its geom's kind of field."""
+    kinds, (out, *others) = _kind_of_field(fields, geoms), [field.distance(geoms, x) for field in fields[1].values()]
+    for kind, value in zip(list(fields[1])[1:], others, strict=True):
+        out = jnp.where(kinds == kind, value, out)
+    return out
+
+
+def gradient_of(fields: Fields, geoms: Any, x: Array) -> Array:
+    """Return gradients (..., n, 3) of the distances at points (..., n, 3), each by its geom's kind of field."""
+    kinds, (out, *others) = _kind_of_field(fields, geoms), [field.gradient(geoms, x) for field in fields[1].values()]
+    for kind, value in zip(list(fields[1])[1:], others, strict=True):
+        out = jnp.where((kinds == kind)[:, None], value, out)
+    return out
+
+
+def _kind_of_field(fields: Fields, geoms: Any) -> Array:
+    """Return the kind of field of each geom (n,)."""
+    return gather(jnp.asarray(fields[0]), jnp.asarray(geoms.id))
 
 
 def _field(m: Any, kind_of_geom: np.ndarray, kind: int) -> DistanceField:
