@@ -4,7 +4,7 @@ The search goes without derivatives. The distance is then corrected by one step 
 derivatives are those of the ray's first point on the surface. Source: mj_raySdf.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsim.core.types import GeomType
 from jaxsim.engine.ray.primitive import DISTANCES
-from jaxsim.engine.structure.distance_field import Fields, distance_fields, distance_of, gradient_of
+from jaxsim.engine.structure.distance_field import FieldGeoms, Fields, distance_fields, distance_of, gradient_of
 from jaxsim.math import component as c
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, take
@@ -24,18 +24,13 @@ REACHED = 1e-7  # distance to the surface at which a search ends, in double prec
 FAR = 1e6  # a larger distance ends a search without a hit
 
 
-class _Geoms(NamedTuple):
-    size: Array
-    id: Array
-
-
 def search(m: Any, geoms: np.ndarray, p: Vector, v: Vector, front_only: bool) -> Array:
     """Return distances (n, k) along rays to fields, infinite without a hit, as MuJoCo does in units of length.
 
     `geoms` (k,) are static ids of geoms; p, v are components (n, k) of the rays in their frames. With `front_only` rays
     do not hit surfaces from within.
     """
-    fields, own = distance_fields(m, geoms), _Geoms(take(m.geom_size, geoms), geoms)
+    fields, own = distance_fields(m, geoms), FieldGeoms(take(m.geom_size, geoms), geoms)
     start, direction = c.join(p), safe.normalize(c.join(v))[0]
     total = _walk(fields, own, start, direction, jnp.isfinite(DISTANCES[GeomType.BOX](c.split(own.size), p, v)))
     met = jnp.isfinite(total)
@@ -45,7 +40,7 @@ def search(m: Any, geoms: np.ndarray, p: Vector, v: Vector, front_only: bool) ->
     return jnp.where(met, total, jnp.inf)
 
 
-def _walk(fields: Fields, geoms: _Geoms, start: Array, direction: Array, near: Array) -> Array:
+def _walk(fields: Fields, geoms: FieldGeoms, start: Array, direction: Array, near: Array) -> Array:
     """Return distances (n, k) at which rays `near` a field reach its surface, infinite without a hit."""
     reached = _reached(start)
 
@@ -69,7 +64,7 @@ def measure(m: Any, geoms: np.ndarray, geom: Array, p: Vector, v: Vector) -> tup
 
     `geom` (n,) are ids among the static ids `geoms`.
     """
-    fields, own = distance_fields(m, geoms), _Geoms(gather(m.geom_size, geom), geom)
+    fields, own = distance_fields(m, geoms), FieldGeoms(gather(m.geom_size, geom), geom)
     start, direction = c.join(p)[None], safe.normalize(c.join(v))[0][None]
     found = jax.lax.stop_gradient(_walk(fields, own, start, direction, jnp.ones((1, len(geom)), bool)))
     # just before the surface, on which the gradients of some fields are not defined

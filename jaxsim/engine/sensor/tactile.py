@@ -8,7 +8,7 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.engine.collision.broad.pairs import candidates
-from jaxsim.engine.structure.distance_field import PRIMITIVES, octree_distance
+from jaxsim.engine.structure.distance_field import PRIMITIVES, FieldGeoms, distance_fields, distance_of, octree_distance
 from jaxsim.math.arrays import inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_rotate
 from jaxsim.math.safe import Array
@@ -70,6 +70,10 @@ def _distances(m: Model, d: Data, geoms: np.ndarray, point: Array) -> Array:
             parts.append(PRIMITIVES[geom_type](take(m.geom_size, ids), local))
         elif geom_type == GeomType.MESH:
             parts.append(octree_distance(m, m.geom_dataid[ids], local))
+        elif geom_type == GeomType.SDF and (m.geom_plugin[ids] >= 0).all():  # in the frame of the asset, as in MuJoCo
+            mesh = m.geom_dataid[ids]
+            local = quat_rotate(take(m.mesh_quat, mesh), local) + take(m.mesh_pos, mesh)
+            parts.append(distance_of(distance_fields(m, ids), FieldGeoms(take(m.geom_size, ids), ids), local))
         else:
             raise UnsupportedError(
                 f"tactile sensors that touch geoms of type {GeomType(geom_type).name.lower()} are not supported"

@@ -123,6 +123,13 @@ class DistanceField(NamedTuple):
     gradient: Callable
 
 
+class FieldGeoms(NamedTuple):
+    """Geoms whose fields are evaluated: sizes (n, 3) and ids (n,)."""
+
+    size: Array
+    id: Array
+
+
 Fields = tuple[np.ndarray, dict[int, DistanceField]]  # the kind of field of each geom, and the field of each kind
 
 # kinds of field other than primitive geom types; those of plugins are PLUGIN_FIELD plus the slot

@@ -20,7 +20,12 @@ GEOMS = {
 }
 XML = """
 <mujoco>
+  <extension><plugin plugin="mujoco.sdf.torus"><instance name="torus">
+    <config key="radius1" value=".12"/><config key="radius2" value=".09"/>
+  </instance></plugin></extension>
   <asset>
+    <mesh name="torus" vertex="-.2 -.2 -.08  .22 -.2 -.09  -.2 .2 -.09  .2 .2 -.09
+                               -.2 -.2 .09  .2 -.2 .09  -.2 .2 .09  .2 .23 .09"/>
     <mesh name="pad" builtin="plate" params="9 9" scale=".3 .3 .1"/>
     <mesh name="ball" builtin="sphere" params="2" scale=".1 .1 .1"/>
     <mesh name="plain" builtin="sphere" params="1" scale=".1 .1 .1"/>
@@ -64,6 +69,16 @@ def test_pressure_and_slip_equal_mujocos():
         np.testing.assert_allclose(read(m, with_mujocos_contacts(m, data)), data.sensordata, rtol=1e-7, atol=1e-9)
         pressed |= data.sensordata != 0
     assert pressed.sum() > 20
+
+
+def test_a_plugins_field_is_read_in_the_frame_of_its_mesh():
+    torus = '<freejoint/><geom type="sdf" mesh="torus"><plugin instance="torus"/></geom>'
+    model = mujoco.MjModel.from_xml_string(XML.format(bodies=f'<body pos="0 0 .27" euler="0 0 30">{torus}</body>'))
+    m, data = jaxsim.from_mujoco(model, max_contacts=64), mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.ncon and (data.sensordata != 0).sum() > 5
+    read = jax.jit(lambda m, d: tactile(m, d, np.zeros(1, int)))
+    np.testing.assert_allclose(read(m, with_mujocos_contacts(m, data)), data.sensordata, rtol=1e-7, atol=1e-9)
 
 
 def test_a_height_field_that_it_could_touch_is_refused():
