@@ -1,5 +1,7 @@
 """Functions of one world as programs of one core."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,6 +88,16 @@ def test_a_step_of_one_world_is_one_call():
     text = text_of(jaxsim.step, m, d)
     assert text.count(" custom-call(") == 1
     assert " fusion(" not in text
+
+
+def test_a_loop_of_steps_is_one_call_beside_one_that_copies_the_state():
+    """XLA hands out work to other threads, and waits for them, if a loop's body has more than eight operations."""
+    m = jaxsim.load_model(PENDULUM)
+    loop = jax.jit(lambda m, d: lax.fori_loop(0, 3, lambda _, d: jaxsim.step(m, d), d))
+    text = loop.lower(m, jaxsim.make_data(m)).compile().as_text()
+    (body,) = (part for part in re.split(r"\n(?=[%E])", text) if "custom-call(" in part and part[0] == "%")
+    assert body.count("custom-call(") == 2
+    assert len(re.findall(r" (?:copy|fusion)\(", body)) <= 3
 
 
 def test_handlers_with_attributes_are_not_called_from_c():

@@ -11,8 +11,8 @@ import pytest
 import jaxsim
 from jaxsim.native import function
 from jaxsim.native import segments as cutting
-from jaxsim.native.jaxpr import GPU, VECTORS, Var, flatten, trace
-from jaxsim.native.segments import segments
+from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Var, flatten, trace
+from jaxsim.native.segments import segments, with_all_results
 from jaxsim.native.stage import stage
 from jaxsim.native.tile_source import tile_source
 
@@ -98,6 +98,20 @@ def test_loops_that_wait_for_each_other_stay_apart():
 def prints(x):
     jax.debug.print("{}", x)
     return x
+
+
+def test_a_program_writes_all_results_itself():
+    """Constants, what depends on unchanged inputs, and equal results are arrays of their own; inputs stay inputs."""
+
+    def function(x, y):
+        z = jnp.sin(x) * y
+        return jnp.zeros(2) + 1, jnp.cos(x), z, z, y
+
+    flat = flatten(trace(function, [jnp.zeros(3)] * 2), CORE)
+    found = with_all_results(flat, [False, True])
+    made = [v for op in found.operations for v in op.outputs]
+    assert len(set(found.outputs)) == 5 and found.outputs[4] is flat.inputs[1]
+    assert all(v in made for v in found.outputs[:4]) and found.outputs[2] is flat.outputs[2]
 
 
 def test_a_stage_that_prints_runs_by_xla_with_a_warning():
