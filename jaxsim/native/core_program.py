@@ -50,6 +50,32 @@ static void call(XLA_FFI_Error** failed, XLA_FFI_Error* (*other)(XLA_FFI_CallFra
 """
 
 
+_HANDLER = """
+/* a call for one world, or for the worlds of a batch: then its results have one axis more, and some operands, too */
+typedef struct {
+  XLA_FFI_CallFrame* frame;
+  XLA_FFI_Error* failed;
+} Batch;
+static void* of_world(const XLA_FFI_Buffer* x, int rank, long long bytes, long long w) {
+  return (char*)x->data + (x->rank > rank ? w * bytes : 0);
+}
+static void worlds(long long first, long long last, const void* data) {
+  Batch* b = (Batch*)data;
+  XLA_FFI_CallFrame* frame = b->frame;
+  for (long long w = first; w < last; ++w) {
+    XLA_FFI_Error* failed = 0;
+    world(frame, &failed, PASSED);
+    if (failed) b->failed = failed;
+  }
+}
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
+  Batch b = {frame, 0};
+  if (!is_question(frame)) share(frame, result(frame, 0)->rank > RANK ? result(frame, 0)->dims[0] : 1, 1, worlds, &b);
+  return b.failed;
+}
+"""
+
+
 class _Plan(NamedTuple):
     closed: Any  # the jaxpr
     fixed: tuple[bool, ...]
@@ -108,16 +134,32 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 
 def on_core(
-    flat: Flat, fixed: Sequence[bool], moving: Sequence[bool], operands: Sequence[Array], flags: tuple[str, ...]
+    flat: Flat,
+    fixed: Sequence[bool],
+    moving: Sequence[bool],
+    operands: Sequence[Array],
+    flags: tuple[str, ...],
+    worlds: Sequence[bool] = (),
 ) -> list[Array] | None:
-    """Return the results for one world, by programs of one core; None where XLA's kernels are faster.
+    """Return the results by programs of one core; None where XLA's kernels are faster.
 
     `fixed` marks operands that are the same in most calls, as a model's numbers: what depends on these alone is
     computed before the rest, so that XLA moves it out of loops. `moving` marks operands that a loop replaces in each
-    turn, as a state. Raises CompilerMissing.
+    turn, as a state. `worlds` marks those that have a leading axis of worlds, as the results then have; programs take
+    the worlds one after the other, on all cores. Raises CompilerMissing.
     """
-    made = _parts(flat, fixed, flags)
-    return None if made.numbers > MOST_NUMBERS else _by_parts(made, operands, moving)
+    made = _parts(flat, [f and not w for f, w in zip(fixed, worlds, strict=True)] if worlds else fixed, flags)
+    if made.numbers > MOST_NUMBERS or (worlds and any(source is None for _, source in made.parts[made.shared :])):
+        return None
+    count = next((x.shape[0] for x, w in zip(operands, worlds, strict=True) if w), 0) if worlds else 0
+    found = _by_parts(made, operands, moving, count)
+    if not count:
+        return found
+    alike = {v for v, w in zip(made.flat.inputs, worlds, strict=False) if not w}  # all other results are of the parts
+    return [
+        jnp.broadcast_to(x, (count, *x.shape)) if isinstance(v, np.ndarray) or v in alike else x
+        for v, x in zip(made.flat.outputs, found, strict=True)
+    ]
 
 
 class _Parts(NamedTuple):
@@ -180,8 +222,8 @@ def _record_all(
     record(call._replace(results=tuple(results)))
 
 
-def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = ()) -> list[Array]:
-    """Return the results of the operations for one world. Raises CompilerMissing."""
+def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = (), count: int = 0) -> list[Array]:
+    """Return the results of the operations for one world, or for `count` worlds. Raises CompilerMissing."""
     flat, tables, parts = made[:3]
     native.begin(_COPIES)
     for _, source in parts:
@@ -192,20 +234,21 @@ def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = 
     small = {v for v, m in zip(flat.inputs, moving, strict=False) if m and 0 < math.prod(v.shape) <= MOST_COPIED}
     own = list(filter((read & small).__contains__, flat.inputs))
     env = given | dict(zip(own, _copied([given[v] for v in own]), strict=True))
-    for part, source in parts:
+    for k, (part, source) in enumerate(parts):
         if part.flat is not None and source is not None:
-            env |= _called(part.flat, source, env, made.flags)
+            env |= _called(part.flat, source, env, made.flags, count if k >= made.shared else 0)
             continue
         for op in part.flat.operations if part.flat is not None else filter(None, [part.operation]):
             env |= dict(zip(op.outputs, _by_jax(op, [_read(env, v) for v in op.inputs]), strict=True))
     return [_read(env | given, v) for v in flat.outputs]
 
 
-def _called(flat: Flat, source: str, env: dict[Var, Array], flags: tuple[str, ...]) -> dict[Var, Array]:
-    """Return the results of a part, computed by the handler of its source."""
+def _called(flat: Flat, source: str, env: dict[Var, Array], flags: tuple[str, ...], count: int) -> dict[Var, Array]:
+    """Return the results of a part, computed by the handler of its source, for one world or for `count` worlds."""
     for target in dict.fromkeys(re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE)):
         native.let_call(target)
-    out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
+    lead = (count,) if count else ()
+    out = [jax.ShapeDtypeStruct((*lead, *v.shape), v.dtype) for v in flat.outputs]
     found = jax.ffi.ffi_call(native.target_of(source, flags), out)(*(env[v] for v in flat.inputs))
     return {v: x for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
 
@@ -256,10 +299,14 @@ def _source_of(part: Segment) -> str | None:
 
 def _source(flat: Flat) -> str:
     """Return C source of the handler of a function. Raises UnsupportedPrimitive."""
-    kinds = [c_type(v.dtype) for v in (*flat.inputs, *flat.outputs)]
-    n = len(flat.inputs)
-    passed = [f"({kind}*)argument(frame, {i})->data" for i, kind in enumerate(kinds[:n])]
-    passed += [f"({kind}*)result(frame, {i})->data" for i, kind in enumerate(kinds[n:])]
+    every = [*flat.inputs, *flat.outputs]
+    kinds = [c_type(v.dtype) for v in every]
+    places = [*(f"argument(frame, {i})" for i in range(len(flat.inputs)))]
+    places += [*(f"result(frame, {i})" for i in range(len(flat.outputs)))]
+    passed = [
+        f"({kind}*)of_world({place}, {len(v.shape)}, {math.prod(v.shape) * v.dtype.itemsize}, w)"
+        for kind, place, v in zip(kinds, places, every, strict=True)
+    ]
     real = real_type(flat, [v for v in flat.outputs if isinstance(v, Var)])
     head = f"""{native.PREAMBLE}#include <math.h>
 #define REAL {c_type(real)}
@@ -268,12 +315,9 @@ def _source(flat: Flat) -> str:
 {ONE_LANE}{text(Path(__file__).parent, "systems.h")}
 enum {{ lane }};
 {_CALL}"""
-    handler = f"""XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-XLA_FFI_Error* failed = 0;
-if (!is_question(frame)) world({", ".join(["frame", "&failed", *passed])});
-return failed;
-}}
+    handler = f"""{native.WORKERS}{_HANDLER}
 {direct_source(kinds)}"""
+    handler = handler.replace("PASSED", ", ".join(passed)).replace("RANK", str(len(flat.outputs[0].shape)))
     return native.UNIT.join(head + unit for unit in function_units("world", flat)) + handler
 
 

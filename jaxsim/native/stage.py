@@ -171,12 +171,13 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
-    if plan.form in ("batches", "core") and not any(worlds) and not plan.along:
+    if plan.form in ("batches", "core") and not plan.along and (not any(worlds) or count < FEWEST_WORLDS):
         flags = ONCE_LINEAR if plan.tangents else ONCE
         first = len(operands) - plan.tangents if plan.tangents else 0
         moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
-        found = on_core(plan.traced.flat(CORE), plan.fixed, moving, operands, flags)
-        return found and [x[None] for x in found]
+        of_worlds = worlds if any(worlds) else ()
+        found = on_core(plan.traced.flat(CORE), plan.fixed, moving, operands, flags, of_worlds)
+        return found if found is None or of_worlds else [x[None] for x in found]
     if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
     if plan.traced.unknown:

@@ -9,9 +9,11 @@ import pytest
 from jax import lax
 
 import jaxsim
+from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.native import compiler
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import MOST_CONSTANTS, core_program
+from jaxsim.native.function import choices_of
 from jaxsim.native.jaxpr import CORE, flatten
 
 pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
@@ -88,6 +90,24 @@ def test_a_step_of_one_world_is_one_call():
     text = text_of(jaxsim.step, m, d)
     assert text.count(" custom-call(") == 1
     assert " fusion(" not in text
+
+
+def test_a_batch_below_a_vector_is_the_program_of_one_world():
+    """With a model that differs between worlds, and its gradient."""
+    m = jaxsim.load_model(PENDULUM)
+    d, scale = jaxsim.make_data(m), jnp.array([0.5, 1.0, 2.0])
+    qvel = jnp.array([[0.1], [0.2], [0.3]])
+
+    def of(step):
+        one = lambda s, v: step(m.replace(body_mass=s * m.body_mass), d.replace(qvel=v)).qvel  # noqa: E731
+        loss = lambda s, v: jnp.sum(jax.vmap(one)(s, v) ** 2)  # noqa: E731
+        return jax.jit(jax.value_and_grad(loss, (0, 1)))
+
+    choices = choices_of(lambda: of(jaxsim.step).lower(scale, qvel))
+    assert choices and all(choice.cause is None for choice in choices)
+    got, want = (jax.tree.leaves(of(step)(scale, qvel)) for step in (jaxsim.step, step_by_stages))
+    for x, y in zip(got, want, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
 
 
 def test_a_loop_of_steps_is_one_call_beside_one_that_copies_the_state():
