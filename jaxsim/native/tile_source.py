@@ -85,6 +85,8 @@ def _written(
     for (v, buffer), x in zip(targets.items(), found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
+    if w.lanes > 1:
+        w.leave_out_unread()
     taken, shape, declared = _chosen(w, count, LANES if lanes is None else (lanes,))
     text = _text(w, flat, outputs, has_worlds, count, shape, declared)
     instructions = _instructions(w, shape.lanes)
