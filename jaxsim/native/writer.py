@@ -417,25 +417,25 @@ class Writer:
         x: Value,
         shape: Sequence[int],
         place: Callable[[Sequence[Index]], Sequence[Index]] = lambda i: i,
-        split: int | None = None,
+        own: Sequence[int] | None = None,
     ) -> None:
-        """Write an array into a buffer of that shape, entry i at `place(i)`; one lane writes all axes from `split` on.
+        """Write an array into a buffer of that shape, entry i at `place(i)`; one lane writes all entries of axes `own`.
 
-        Without `split`, one lane writes the axes that make the loop cheap: the last ones, a short one, or none.
+        Without `own`, these are the axes that make the loop cheap: the last ones, a short one, or none.
         """
         if not x.size:
             return
         if x.symmetric and self.lanes == 1:
             return self._fill_symmetric(buffer, x)
         shape, last = tuple(shape), len(x.shape)
-        own = {tuple(range(written_out(x.shape) if split is None else split, last))}
-        if split is None and self.lanes > 1:
-            own |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
+        every = {tuple(range(written_out(x.shape), last)) if own is None else tuple(own)}
+        if own is None and self.lanes > 1:
+            every |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
         if x.used is not None:
-            own = {axes for axes in own if x.used[0] not in axes} or {tuple(range(x.used[0] + 1, last))}
-        tried = [self._rows(self.body(), x, shape, place, axes) for axes in sorted(own)]
+            every = {axes for axes in every if x.used[0] not in axes} or {tuple(range(x.used[0] + 1, last))}
+        tried = [self._rows(self.body(), x, shape, place, axes) for axes in sorted(every)]
         if self.last_loop and self.is_next(self.last_loop[0]):
-            more = [self._rows(self.body(continues=True), x, shape, place, axes) for axes in sorted(own)]
+            more = [self._rows(self.body(continues=True), x, shape, place, axes) for axes in sorted(every)]
             tried += [t for t in more if t[1].continues and self.unread.isdisjoint(t[1].reads)]
         rows, body, entries, head = min(tried, key=self._cost_of_rows)
         self.write(body, [f"PUT({buffer.name}, {i}, {value});" for i, value in entries], rows, head)
