@@ -161,7 +161,8 @@ def _text(
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]
     own.append(f"scratch += (long long)world * {shape.scratch};")
     here = Path(__file__).parent
-    systems = [f"#define N {n}\n{text(here, 'systems.cu')}" for n in sorted(w.systems) if w.lanes > 1]
+    of_systems = text(here, "elimination.cu") + text(here, "systems.cu")
+    systems = [f"#define N {n}\n{of_systems}" for n in sorted(w.systems) if w.lanes > 1]
     lanes = "\n".join([text(here, "lane.h"), *(systems if w.lanes > 1 else [text(here, "systems.h")])])
     signature, names = ", ".join(parameters), ", ".join(p.split()[-1] for p in parameters)
     lines = "\n".join([*own, *declared, *w.lines])
