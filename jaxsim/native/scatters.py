@@ -82,8 +82,8 @@ def is_searched(op: Operation) -> bool:
 def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[Value, Value] | None:
     """Return linked lists of a scatter's updates: the first update of each place, and the next one after each update.
 
-    -1 ends a list. Where places are known at run time only, one lane makes the lists. Returns None if the order does not
-    matter, places overlap, or lists cost too much.
+    -1 ends a list. Where places are known at run time only, one lane makes the lists. Returns None if the order does
+    not matter, places overlap, or lists cost too much.
     """
     (x, indices, updates), d, mode = operands, op.params["dimension_numbers"], str(op.params["mode"])
     dims, axes = d.scatter_dims_to_operand_dims, _axes_of_updates(op)
