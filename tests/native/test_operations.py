@@ -66,6 +66,24 @@ def einsum(x, y):
     return x @ y, x.T @ x, jnp.einsum("ijk,ik->ij", x[:6].reshape(2, 3, 12), y[:12, :2].T)
 
 
+def sums_over_tree(x, y):
+    """Sums over subtrees and ancestors; a matrix of few other numbers, and one with an empty row."""
+    ancestors = np.eye(9)
+    for body, parent in enumerate([0, 0, 1, 2, 3, 2, 5, 0, 7]):
+        ancestors[body] += ancestors[parent] * (body > 0)
+    few = np.zeros((4, 9))
+    few[[0, 0, 1, 3], [2, 7, 2, 8]] = 1, -2, 0.5, 3
+    return ancestors @ x, ancestors.T @ x, y @ ancestors, few @ x
+
+
+def of_rows(x, y):
+    """Rows that one lane hands on, rows that others read, and parts of the same array."""
+    a = jnp.stack([x[:, 0] * y[:, 1], x[:, 1] - y[:, 0], x[:, 2] * 2], -1)
+    b = jnp.concatenate([a + y, x], -1)
+    c = jnp.concatenate([a, b[:, 3:] * 2])
+    return a * 2, b[::-1] + b, c, b.reshape(13, 2, 3) @ jnp.ones(3), b[:, 2] + a[:, 0]
+
+
 def functions(x):
     return jnp.arctan2(x, 0.3), jnp.round(x * 9), jnp.clip(x, -0.1, 0.2), x**3, jnp.sign(x)
 
@@ -173,6 +191,8 @@ CASES = {
     "sums of rows": (lambda x: (x.sum(1), x.sum(0), (x * x).sum((0, 1))), numbers(20, 30)),
     "cumsum": (sums_up_to, numbers(1101, 2)),
     "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x[:, 0])), numbers(20, 30)),
+    "sums over a tree": (sums_over_tree, numbers(9, 6), numbers(20, 9)),
+    "rows of arrays one after the other": (of_rows, numbers(13, 3), numbers(13, 3)),
     "products": (einsum, numbers(20, 12), numbers(12, 7)),
     "integers": (of_integers, integers(100, 33)),
     "functions": (functions, numbers(33)),
