@@ -1,5 +1,6 @@
 """Translate JAX operations on single entries to expressions that are valid C99 and CUDA."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,8 @@ def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
     """Unravel a flat index `i`, which must lie inside the array."""
     out: list[Index] = []
     first, step = next((d for d, n in enumerate(shape) if n != 1), -1), 1
-    of, divisor, leading = (i.of, i.divisor, i.leading) if isinstance(i, Part) else (str(i), 1, True)
+    is_part = isinstance(i, Part) and i.length == math.prod(shape)  # else the index of an entry of a part of the array
+    of, divisor, leading = (i.of, i.divisor, i.leading) if is_part else (str(i), 1, True)
     for d in range(len(shape) - 1, -1, -1):
         n = shape[d]
         if isinstance(i, int):
