@@ -15,6 +15,7 @@ from jaxsim.native import launch as kernels
 from jaxsim.native import linalg, pool
 from jaxsim.native import stage as tile
 from jaxsim.native.compute import is_known
+from jaxsim.native.expressions import linear, unravelled
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.segments import segments
 from jaxsim.native.tile_source import tile_source
@@ -237,6 +238,13 @@ def test_lanes_compute_what_jax_computes(name, monkeypatch):
     assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
     threads.use(monkeypatch)
     assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
+
+
+def test_parts_of_a_flat_index_are_joined_again():
+    row, column = unravelled("i", (12, 3))
+    assert linear([row, column], (12, 3)) == "i" and linear([row, 0, column], (12, 1, 3)) == "i"
+    assert linear([row, column], (12, 4)) == f"({row} * 4 + {column})"
+    assert unravelled(linear([0, column], (3, 3)), (9,)) == [column]  # of nine entries it reaches three
 
 
 @pytest.mark.parametrize("name", ["scatter to known pairs", "scatter along lists"])
