@@ -192,8 +192,8 @@ class Loop:
     times: float
 
 
-class Rows(NamedTuple):
-    """Rows of an array that lanes compute: their number, the statements, indices and values, and the loop's head."""
+class LaneLoop(NamedTuple):
+    """A loop of the lanes over rows of an array: their number, the statements, indices and values, and its head."""
 
     count: int
     body: Body
@@ -484,7 +484,7 @@ class Writer:
         shape: Sequence[int],
         place: Callable[[Sequence[Index]], Sequence[Index]],
         own: Sequence[int],
-    ) -> Rows:
+    ) -> LaneLoop:
         """Compute a row of an array, axes `own`."""
         others = [d for d in range(len(x.shape)) if d not in own]
         lengths = [x.shape[d] for d in others]
@@ -495,9 +495,9 @@ class Writer:
             index = [at[d] for d in range(len(x.shape))]
             value = body.at(x, index)
             entries.append((body.index(linear(place(index), shape)), value))
-        return Rows(math.prod(lengths), body, entries, head)
+        return LaneLoop(math.prod(lengths), body, entries, head)
 
-    def _cost_of_rows(self, x: Rows) -> float:
+    def _cost_of_rows(self, x: LaneLoop) -> float:
         begin = 0 if x.body.continues else CYCLES_OF_HEAD
         begin += 0 if self.unread.isdisjoint(x.body.reads) else CYCLES_OF_WAIT
         return math.ceil(x.count / self.lanes) * (x.body.cost + len(x.entries)) + begin
