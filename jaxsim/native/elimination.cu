@@ -56,7 +56,8 @@ FUNCTION void OF(eliminate_in_memory)(int lane, REAL* h, REAL* shared, REAL* inv
     EACH_SHARE(c, j) {
       bool any = false;
       FOUR(q) {
-        if (j >= k + q && j < N) h[(k + q) * UP(N) + j] = shared[j * 4 + q] = own[c][q];
+        if (j >= k + q && j < UP(N)) shared[j * 4 + q] = own[c][q];
+        if (j >= k + q && j < N) h[(k + q) * UP(N) + j] = own[c][q];
         own[c][q] = j >= k + 4 && j < N ? own[c][q] : 0;
         any = any || own[c][q] != 0;
         own[c][q] *= inv[q];

@@ -133,8 +133,9 @@ def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
     """Unravel a flat index `i`, which must lie inside the array."""
     out: list[Index] = []
     first, step = next((d for d, n in enumerate(shape) if n != 1), -1), 1
-    is_part = isinstance(i, Part) and i.length == math.prod(shape)  # else the index of an entry of a part of the array
-    of, divisor, leading = (i.of, i.divisor, i.leading) if is_part else (str(i), 1, True)
+    of, divisor, leading = str(i), 1, True
+    if isinstance(i, Part) and i.length == math.prod(shape):  # else the index of an entry of a part of the array
+        of, divisor, leading = i.of, i.divisor, i.leading
     for d in range(len(shape) - 1, -1, -1):
         n = shape[d]
         if isinstance(i, int):
