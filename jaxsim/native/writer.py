@@ -137,8 +137,9 @@ class Body:
     def load(self, buffer: Buffer, i: Index) -> str:
         """Return the entry of a buffer at a linear index."""
         key = (buffer, buffer.version, i)
-        if key not in self.known:
+        if key not in self.known or not self.continues:  # else the lane has it in a register
             self.reads.add(buffer)
+        if key not in self.known:
             self.cost += CYCLES_OF_LOAD * self.times
             self.known[key] = self.fresh(buffer.dtype, f"AT({buffer.name}, {i})")
         return self.known[key]
