@@ -22,6 +22,7 @@ from jaxsim.native.sums import (
     long_cumsum,
     reduced_in_parts,
     running,
+    shared_sums,
     sparse_product,
     write_totals,
 )
@@ -190,6 +191,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [long_cumsum(w, op, operands[0], target)]
     if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
         return [with_reads(op, product, operands)]
+    if op.name == "dot_general" and w.lanes > 1 and (product := shared_sums(w, op, operands, target)) is not None:
+        return [product]
     if op.name == "dot_general" and w.lanes > 1 and (block := block_of_product(w, op, operands)) is not None:
         return [blocked_product(w, op, operands, block, target)]
     return [with_reads(op, x, operands) for x in EXPRESSIONS[op.name](op, operands)]

@@ -12,7 +12,7 @@ from jaxsim.native.jaxpr import GPU, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import SCATTERS
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
 from jaxsim.native.used import rows_in_use
-from jaxsim.native.writer import CYCLES_OF_LOAD, OFTEN_COST, Targets, Value, Writer, named
+from jaxsim.native.writer import CYCLES_OF_LOAD, OFTEN_COST, Buffer, Targets, Value, Writer, named
 from jaxsim.xla.compat import scan_lengths
 
 UNKNOWN_TRIPS = 4  # iterations assumed for a loop of unknown length, in estimates of cost
@@ -388,16 +388,17 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
 
 def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:
     """Write the results of rows in use, and sums over them, by several lanes: all such rows in parallel."""
-    p, (count, _, *rest) = op.params, operands
+    p, (count, _, *given) = op.params, operands
     flat, nshared = flatten(p["every"], w.platform), p["nshared"]
     most = op.inputs[1].shape[0]
     rows = rows_in_use(flat, nshared, most) if most > 1 else None
     if rows is None:
-        return compute(w, flat, rest)
+        return compute(w, flat, given)
     total = w.name_of(count)
     used = {v: (axis, total if many == 1 else f"{total} * {many}") for v, (axis, many) in rows.items()}
-    given = [replace(x, used=used[v]) if v in used else x for v, x in zip(flat.inputs, rest, strict=True)]
+    given = [replace(x, used=used[v]) if v in used else x for v, x in zip(flat.inputs, given, strict=True)]
     found = compute(w, flat, given, used=used)
+    rest: dict[int, list[Buffer]] = {}
     for k, (v, x) in enumerate(zip(op.outputs[: p["nmapped"]], found, strict=False)):
         buffer, own = targets.get(op.outputs[k]) or w.buffer(v.dtype, math.prod(v.shape)), math.prod(v.shape[1:])
         if not buffer.size:
@@ -405,10 +406,14 @@ def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets,
         if x.used is None:  # the same for all rows
             x = replace(x, used=(0, total))
         w.fill(buffer, x, v.shape)
-        zeros = [f"PUT({buffer.name}, {total} * {own} + i, 0);"]
-        w.write(w.body(), zeros, buffer.size, f"ALL(i, {own} * ({most} - {total}))")
-        w.written(buffer)
+        rest.setdefault(own, []).append(buffer)
         found[k] = w.stored(buffer, v.shape)
+    for own, buffers in rest.items():  # afterwards, so that the loops above follow each other
+        zeros = [f"PUT({b.name}, {total} * {own} + i, 0);" for b in buffers]
+        w.write(w.body(), zeros, own * most, f"ALL(i, {own} * ({most} - {total}))")
+        for b in buffers:
+            b.last = max(b.last, w.epoch)
+            w.unread.add(b)
     return found
 
 

@@ -1,5 +1,6 @@
 """Translate JAX operations on single entries to expressions that are valid C99 and CUDA."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -80,28 +81,68 @@ def times(a: Index, b: int) -> Index:
     return a * b if isinstance(a, int) else a if b == 1 else f"{a} * {b}"
 
 
+class Part(str):
+    """The index of an axis of `length` entries: that part of a flat index `of`, which is (of / divisor) % length.
+
+    A leading part needs no remainder.
+    """
+
+    of: str
+    divisor: int
+    length: int
+    leading: bool
+
+    def named(self, text: str) -> "Part":
+        """Return the same index as another expression."""
+        found = Part(text)
+        found.__dict__ |= self.__dict__
+        return found
+
+
+def _part(of: str, divisor: int, length: int, leading: bool) -> Part:
+    quotient = of if divisor == 1 else f"(({of}) / {divisor})"
+    found = Part(quotient if leading else f"(({quotient}) % {length})")
+    found.of, found.divisor, found.length, found.leading = of, divisor, length, leading
+    return found
+
+
 def linear(index: Sequence[Index], shape: Sequence[int]) -> Index:
-    total: Index = 0
+    """Return the flat index of an entry. Neighbouring axes whose indices are parts of one flat index are one axis."""
+    axes: list[tuple[Index, int]] = []
     for i, n in zip(index, shape, strict=True):
-        total = plus(times(total, n), 0 if n == 1 else i)
-    return total
+        before, length = axes[-1] if axes else (0, 1)
+        if isinstance(i, Part) and isinstance(before, Part) and _follows(i, before, n):
+            axes[-1] = _part(i.of, i.divisor, before.length * n, before.leading), length * n
+        elif n != 1:
+            axes.append((i, n))
+    total, factor, offset = 0, 1, 0  # the sum so far is total * factor + offset
+    for i, n in axes:
+        factor, offset = factor * n, offset * n
+        if isinstance(i, int):
+            offset += i
+        else:
+            total, factor, offset = plus(plus(times(total, factor), offset), i), 1, 0
+    return plus(times(total, factor), offset)
+
+
+def _follows(i: Part, before: Part, length: int) -> bool:
+    return (before.of, before.divisor, i.length) == (i.of, i.divisor * length, length)
 
 
 def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
     """Unravel a flat index `i`, which must lie inside the array."""
     out: list[Index] = []
-    first = next((d for d, n in enumerate(shape) if n != 1), -1)
+    first, step = next((d for d, n in enumerate(shape) if n != 1), -1), 1
+    of, divisor, leading = str(i), 1, True
+    if isinstance(i, Part) and i.length == math.prod(shape):  # else the index of an entry of a part of the array
+        of, divisor, leading = i.of, i.divisor, i.leading
     for d in range(len(shape) - 1, -1, -1):
         n = shape[d]
         if isinstance(i, int):
-            out.append(i % n)
-            i = i // n
-        elif d == first:
-            out.append(i)
-            i = 0
+            out.append(i // step % n)
         else:
-            out.append(0 if n == 1 else f"(({i}) % {n})")
-            i = i if n == 1 else f"(({i}) / {n})"
+            out.append(0 if n == 1 else _part(of, divisor * step, n, leading and d == first))
+        step *= n
     return out[::-1]
 
 

@@ -113,7 +113,28 @@ def _flattened(closed: Any, platform: str) -> Flat:
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = inlined(closed, inputs, operations, platform)
+    if platform == GPU:
+        operations, outputs = without_repeats(operations, outputs)
     return Flat(inputs, needed(operations, outputs), outputs)
+
+
+def without_repeats(operations: Sequence[Operation], outputs: Sequence[Term]) -> tuple[list[Operation], list[Term]]:
+    """Return operations and outputs without what an earlier operation computes too, as derivatives often do."""
+    same: dict[Var, Var] = {}
+    known: dict[Any, Operation] = {}
+    kept: list[Operation] = []
+    for op in operations:
+        mine = op._replace(inputs=[same.get(v, v) if isinstance(v, Var) else v for v in op.inputs])
+        keys = [v if isinstance(v, Var) else (v.dtype, v.shape, v.tobytes()) for v in mine.inputs]
+        try:
+            first = known.setdefault((op.name, tuple(op.params.items()), *keys), mine)
+        except TypeError:  # parameters that cannot be compared
+            first = mine
+        if first is mine:
+            kept.append(mine)
+        else:
+            same |= dict(zip(op.outputs, first.outputs, strict=True))
+    return kept, [same.get(v, v) if isinstance(v, Var) else v for v in outputs]
 
 
 def needed(operations: Sequence[Operation], outputs: Sequence[Term]) -> list[Operation]:

@@ -21,7 +21,7 @@ def join(
     buffer, begin = result_buffer(w, op, operands, target), 0
     if axis > 0 and math.prod(out.shape[axis:]) <= LONGEST_ROW and math.prod(out.shape) > 0:
         joined = replace(JOINS[op.name](op, operands)[0], used=used)
-        w.fill(buffer, joined, out.shape, split=axis)  # one lane writes a row
+        w.fill(buffer, joined, out.shape, own=range(axis, len(out.shape)))  # one lane writes a row
         return w.stored(buffer, out.shape)
     for x in operands:
         if op.name == "stack":

@@ -1,7 +1,7 @@
 /* Lanes that share memory: as threads of a GPU, as threads of a host (tests), or one lane alone, which is plain C99.
 
    A world has LANES lanes. They are one warp or, for more, all threads of a block; WIDTH is the number in a warp. It
-   follows scalars.cu. What is generated before this text: LANES, WIDTH, and NV, the size of matrices that are
+   follows scalars.cu; elimination.cu follows it. What is generated before this text: LANES, WIDTH, and NV, the size of matrices that are
    eliminated. Lane j owns columns j, j + LANES, ... of such a matrix, in registers. */
 
 #define WARPS (LANES / WIDTH)
@@ -13,7 +13,7 @@
 typedef T* Matrix;
 #define ENTRY(h, c, i, j) (h)[(i) * PITCH + (j)]
 #define EVERY_ROW(i, j) for (int i = 0; i <= (j) && (j) < NV; ++i)
-#define COLUMN_NUMBERS (5 * PITCH + 16) /* shared by the lanes of an elimination */
+#define COLUMN_NUMBERS (6 * PITCH + 16) /* shared by the lanes of an elimination (elimination.cu) */
 #else
 typedef T (*Matrix)[NV];
 #define ENTRY(h, c, i, j) (h)[c][i]
@@ -94,13 +94,6 @@ FUNCTION int largest(int lane, int x, int* shared) {
   return x;
 }
 
-/* whether one of four bytes, at a multiple of four, is not zero */
-FUNCTION bool four_bytes(const signed char* x) {
-  int all;
-  memcpy(&all, x, 4);
-  return all != 0;
-}
-
 #if !MANY
 /* Elimination without square roots. After it lane j holds row j of the upper factor below its diagonal, and the columns
    of the lower one, not yet divided by the pivots, above it; `pivot` gets 1 / D. Golub and Van Loan, 4.1. */
@@ -143,91 +136,7 @@ FUNCTION void substitute(int lane, T* columns, Matrix h, const T* pivot, T* b) {
   sync();
 }
 #else
-#define FOUR(q) UNROLL for (int q = 0; q < 4; ++q)
-#define OWN(c, j) UNROLL for (int c = 0, j = lane; c < COLS; ++c, j += LANES)
-
-/* The same in memory, four pivots at a time: row k of h becomes that of L D transposed, from its diagonal on. */
-FUNCTION void factorise(int lane, T* columns, Matrix h, T* pivot) {
-  T* square = columns + 4 * PITCH;
-  signed char* couples = (signed char*)(square + 16); /* whether a dof is coupled with these four */
-  for (int k = 0; k < NV; k += 4) {
-    T own[COLS][4], a[4][4], inverse[4];
-    OWN(c, j) {
-      FOUR(q) own[c][q] = k + q <= j && j < NV ? ENTRY(h, c, k + q, j) : 0;
-      if (j >= k && j < k + 4) FOUR(q) square[(j - k) * 4 + q] = j < NV ? own[c][q] : q == j - k;
-    }
-    sync();
-    FOUR(r) FOUR(q) a[q][r] = square[r * 4 + q];
-    FOUR(q) {
-      inverse[q] = a[q][q] > 0 ? 1 / a[q][q] : NAN;
-      UNROLL for (int r = q + 1; r < 4; ++r) {
-        T m = a[q][r] * inverse[q];
-        UNROLL for (int i = r; i < 4; ++i) a[r][i] -= m * a[q][i];
-        for (int c = 0; c < COLS; ++c) own[c][r] -= m * own[c][q];
-      }
-    }
-    int mine = 0;
-    OWN(c, j) {
-      bool any = false;
-      FOUR(q) {
-        if (j == k + q) pivot[c] = inverse[q];
-        if (j >= k + q && j < NV) ENTRY(h, c, k + q, j) = columns[j * 4 + q] = own[c][q];
-        own[c][q] = j >= k + 4 && j < NV ? own[c][q] : 0;
-        any = any || own[c][q] != 0;
-        own[c][q] *= inverse[q];
-      }
-      if (j < PITCH) couples[j] = any;
-      mine |= any;
-    }
-    sync();
-    if (!warp_largest(lane, mine, 0)) continue;
-    for (int i = k + 4; i < NV; i += 4) {
-      if (!four_bytes(couples + i)) continue;
-      OWN(c, j) {
-        T entry[4];
-        FOUR(r) entry[r] = i + r <= j && j < NV ? ENTRY(h, c, i + r, j) : 0;
-        FOUR(r) FOUR(q) entry[r] -= own[c][q] * columns[(i + r) * 4 + q];
-        FOUR(r) if (i + r <= j && j < NV) ENTRY(h, c, i + r, j) = entry[r];
-      }
-    }
-  }
-  sync();
-}
-
-/* y (4) of the unknowns from k on, and their 1 / D, as all lanes read them at `told` */
-FUNCTION void tell(int lane, T* told, int k, const T* pivot, const T* b) {
-  OWN(c, j) if (j >= k && j < k + 4) {
-    told[j - k] = j < NV ? b[c] : 0;
-    told[4 + j - k] = j < NV ? pivot[c] : 0;
-  }
-  sync();
-}
-
-FUNCTION void substitute(int lane, T* columns, Matrix h, const T* pivot, T* b) {
-  for (int k = 0; k < NV; k += 4) {
-    T *told = columns + (k & 4) * 2, x[4];
-    tell(lane, told, k, pivot, b);
-    FOUR(q) x[q] = told[q];
-    FOUR(q) {
-      OWN(c, j) if (j == k + q) b[c] = x[q];
-      x[q] *= told[4 + q];
-      UNROLL for (int r = q + 1; r < 4; ++r) if (k + r < NV) x[r] -= ENTRY(h, 0, k + q, k + r) * x[q];
-      OWN(c, j) if (j >= k + 4 && j < NV) b[c] -= ENTRY(h, c, k + q, j) * x[q];
-    }
-  }
-  for (int k = (NV - 1) / 4 * 4; k >= 0; k -= 4) {
-    T *told = columns + 16 + (k & 4) * 2, x[4];
-    tell(lane, told, k, pivot, b);
-    UNROLL for (int q = 3; q >= 0; --q) {
-      x[q] = told[q];
-      UNROLL for (int r = q + 1; r < 4; ++r) if (k + r < NV) x[q] -= ENTRY(h, 0, k + q, k + r) * x[r];
-      x[q] *= told[4 + q];
-      OWN(c, j) {
-        if (j == k + q) b[c] = x[q];
-        if (j < k && k + q < NV) b[c] -= ENTRY(h, c, j, k + q) * x[q];
-      }
-    }
-  }
-  sync();
-}
+#define FACTORISED(columns) (columns) + PITCH, columns /* memory of the elimination, 1 / D */
+#define factorise(lane, columns, h, pivot) OF(eliminate_in_memory)(lane, h, FACTORISED(columns))
+#define substitute(lane, columns, h, pivot, b) OF(substitute_in_memory)(lane, h, FACTORISED(columns), b)
 #endif

@@ -52,9 +52,9 @@ def lanes_for(columns: int, bytes_of_world: int) -> Lanes:
 
 @cache
 def lanes_source(dtype: Any, size: int, shape: Lanes) -> str:
-    """Return the source `lanes.cu` for matrices of `size` columns, with its constants."""
-    known = {"NV": size, "LANES": shape.lanes, "WIDTH": shape.width}
-    return scalars_source(dtype) + definitions(known) + text(Path(__file__).parent, "lanes.cu")
+    """Return the sources `lanes.cu` and `elimination.cu` for matrices of `size` columns, with their constants."""
+    known, here = {"NV": size, "N": size, "LANES": shape.lanes, "WIDTH": shape.width}, Path(__file__).parent
+    return scalars_source(dtype) + definitions(known) + text(here, "lanes.cu") + text(here, "elimination.cu")
 
 
 def scalars_source(dtype: Any) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 from jaxsim.native.expressions import Index, chosen, linear, plus, unravelled
 from jaxsim.native.jaxpr import Operation
 from jaxsim.native.operations import SCATTERS, clamped, known_rows
-from jaxsim.native.writer import CYCLES_OF_LOAD, Body, Buffer, Value, Writer, result_buffer, with_reads
+from jaxsim.native.writer import CYCLES_OF_LOAD, ONE, Body, Buffer, Value, Writer, result_buffer, with_reads
 
 MOST_SEARCHED = 4096  # entries times updates, for scatters in which each entry loops over all updates
-MOST_LISTED = 256  # updates at run-time places, for lists that compare each place with all others
+MOST_LISTED = 256  # updates at run-time places, which one lane goes over
 MOST_EMPTY = 1.5  # places in the table of known updates, for each update
 CYCLES_OF_ATOMIC = 4
 
@@ -82,7 +82,8 @@ def is_searched(op: Operation) -> bool:
 def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[Value, Value] | None:
     """Return linked lists of a scatter's updates: the first update of each place, and the next one after each update.
 
-    -1 ends a list. Returns None if the order does not matter, places overlap, or lists cost too much.
+    -1 ends a list. Where places are known at run time only, one lane makes the lists. Returns None if the order does
+    not matter, places overlap, or lists cost too much.
     """
     (x, indices, updates), d, mode = operands, op.params["dimension_numbers"], str(op.params["mode"])
     dims, axes = d.scatter_dims_to_operand_dims, _axes_of_updates(op)
@@ -112,20 +113,22 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
         found = str(body.index(linear(starts, sizes)))
         return body.let(np.dtype(np.int32), chosen(" && ".join(tests), found, "-1")) if tests else found
 
-    def first_with(body: Body, wanted: str, after: Index) -> str:
-        found, u = body.variable(np.dtype(np.int32), "-1"), body.variable(np.dtype(np.int32), f"{after} + 1")
-        with body.turns(f"{found} < 0 && {u} < {count}", count / 2):
-            body.lines.append(f"ASSIGN({found}, {chosen(f'{body.at(places, [u])} == {wanted}', u, found)});")
-            body.lines.append(f"ASSIGN({u}, {u} + 1);")
-            body.cost += 4 * body.times
-        return found
-
-    int32, cost = np.dtype(np.int32), count // 2 * (CYCLES_OF_LOAD + 4)
-    places = w.memory(Value((count,), int32, place, indices.cost + 4 * len(sizes), reads=indices.reads))
-    entry = lambda body, index: first_with(body, str(index[0]), -1)  # noqa: E731
-    first = Value((math.prod(sizes),), int32, entry, cost, reads=places.reads)
-    entry = lambda body, index: first_with(body, body.at(places, index), index[0])  # noqa: E731
-    return w.memory(first), w.memory(Value((count,), int32, entry, cost, reads=places.reads))
+    int32, size = np.dtype(np.int32), math.prod(sizes)
+    places = w.in_buffer(Value((count,), int32, place, indices.cost + 4 * len(sizes), reads=indices.reads)).buffer
+    first, after = w.memory(w.constant(np.full(size, -1, np.int32)), w.buffer(int32, size)), w.buffer(int32, count)
+    assert places is not None and first.buffer is not None  # they are in memory
+    body = w.body()
+    with body.loop(count) as t:
+        u = body.index(f"({count - 1} - {t})")
+        at = body.load(places, u)
+        head = f"{first.buffer.name}, {at}"
+        body.lines.append(f"if ({at} >= 0) {{ PUT({after.name}, {u}, AT({head})); PUT({head}, {u}); }}")
+        body.cost += 6 * body.times
+    body.reads.add(first.buffer)
+    w.write(body, [], 1, ONE)
+    w.written(first.buffer)
+    w.written(after)
+    return first, w.stored(after, (count,))
 
 
 def _axes_of_updates(op: Operation) -> list[int]:

@@ -8,9 +8,7 @@ from jaxsim.native.control import INNER
 from jaxsim.native.jaxpr import Flat, Operation, Var
 from jaxsim.native.operations import COST, JOINS, OFTEN, REDUCTIONS, VIEWS
 from jaxsim.native.statements import STATEMENTS
-from jaxsim.native.writer import CYCLES_OF_LOAD, CYCLES_OF_STORE, OFTEN_COST, RECOMPUTED
-
-CYCLES_OF_WAIT = 10
+from jaxsim.native.writer import CYCLES_OF_LOAD, CYCLES_OF_STORE, CYCLES_OF_WAIT, OFTEN_COST, RECOMPUTED
 
 
 def is_stored(op: Operation) -> bool:

@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.native.expressions import Index, c_type, chosen, is_real, linear, plus
+from jaxsim.native.expressions import Index, c_type, chosen, is_real, linear, literal, plus
 from jaxsim.native.jaxpr import Flat, Operation, Term, Var
 from jaxsim.native.operations import CUMULATIVE, REDUCTIONS, STARTS, clamped, in_use
 from jaxsim.native.writer import CYCLES_OF_LOAD, RECOMPUTED, Body, Buffer, Loop, Value, Writer, named, result_buffer
 
 MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # most sums of a matrix product that a lane computes together; fewest terms of each
+TERM_OF_PRODUCT = 4  # instructions for a term of a sum over a row of a matrix
+MOST_SHARED = 256  # terms of sums that one lane computes by unrolled code
 CYCLES_OF_LOOP = 3  # overhead of an iteration, in instructions
 MOST_WARPS = 32  # of a world
 FEWEST_OF_TOTAL = 12  # numbers from which on a reduction is parallel; shorter ones are computed by every lane
@@ -170,18 +174,14 @@ def long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Va
 
 def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value | None:
     """Return the product with a constant matrix, mostly zeros, as sums over its other entries; None for others."""
-    (axes, (batch, _)), out = op.params["dimension_numbers"], op.outputs[0]
-    side, given = next(((k, x) for k, x in enumerate(op.inputs) if isinstance(x, np.ndarray)), (0, None))
-    if given is None or batch or len(axes[0]) != 1 or given.ndim != 2 or not given.size:
+    factor, out = _constant_factor(op), op.outputs[0]
+    x = operands[0 if factor is None else factor.side]
+    if factor is None or x.used is not None:
         return None
-    x, (own,), (other,) = operands[1 - side], axes[side], axes[1 - side]
-    matrix = np.moveaxis(given, own, 1)
-    if 2 * np.count_nonzero(matrix) > matrix.size or x.used is not None or not is_real(out.dtype):
-        return None
+    matrix, other, place = factor.matrix, factor.axis, factor.place
     rows, columns = np.nonzero(matrix)
     first = np.searchsorted(rows, np.arange(len(matrix) + 1)).astype(np.int32)
     first, columns, entries = w.constant(first), w.constant(columns.astype(np.int32)), w.constant(matrix[matrix != 0])
-    place = 0 if side == 0 else len(out.shape) - 1
 
     def entry(body: Body, index: Sequence[Index]) -> str:
         row, rest = index[place], [i for d, i in enumerate(index) if d != place]
@@ -196,6 +196,83 @@ def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value
 
     mean = -(-len(rows) // len(matrix))
     return Value(out.shape, out.dtype, entry, mean * (x.cost + CYCLES_OF_LOAD + 1), uniform=x.uniform)
+
+
+class _Factor(NamedTuple):
+    """A constant matrix, mostly zeros, of a product; each of its rows makes a row of the result, along axis `place`.
+
+    The other operand is number `side`, and is summed over its `axis`.
+    """
+
+    matrix: np.ndarray
+    side: int
+    axis: int
+    place: int
+
+
+def _constant_factor(op: Operation) -> _Factor | None:
+    """Return the constant matrix, mostly zeros, of a product, or None."""
+    (axes, (batch, _)), out = op.params["dimension_numbers"], op.outputs[0]
+    side, given = next(((k, x) for k, x in enumerate(op.inputs) if isinstance(x, np.ndarray)), (0, None))
+    if given is None or batch or len(axes[0]) != 1 or given.ndim != 2 or not given.size or not is_real(out.dtype):
+        return None
+    matrix = np.moveaxis(given, axes[side][0], 1)
+    if 2 * np.count_nonzero(matrix) > matrix.size:
+        return None
+    return _Factor(matrix, 1 - side, axes[1 - side][0], 0 if side == 0 else len(out.shape) - 1)
+
+
+def shared_sums(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:
+    """Write the product with a constant matrix, mostly zeros, such as sums over subtrees; None if that is slower.
+
+    A lane computes all rows for a column. Rows that are parts of a longer one are summed once.
+    """
+    factor, out = _constant_factor(op), op.outputs[0]
+    if factor is None:
+        return None
+    x = operands[factor.side]
+    if x.used is not None and x.used[0] == factor.axis:
+        return None
+    rows, axis, place = len(factor.matrix), factor.axis, factor.place
+    columns, sums = math.prod(out.shape) // max(rows, 1), _shared_parts(factor.matrix)
+    terms = sum(len(parts) + len(own) for parts, own in sums)
+    at_once = -(-columns // LANES_OF_SUM) * (np.count_nonzero(factor.matrix.any(0)) * CYCLES_OF_LOAD + terms + rows)
+    apart = -(-columns * rows // LANES_OF_SUM) * factor.matrix.shape[1] * TERM_OF_PRODUCT
+    if at_once > apart or terms > MOST_SHARED:
+        return None
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        parts, own = sums[int(index[place])]
+        rest = [i for d, i in enumerate(index) if d != place]
+        found = [body.at(value, [*index[:place], r, *index[place + 1 :]]) for r in parts]
+        for k, scale in own:
+            term = body.at(x, [*rest[:axis], k, *rest[axis:]])
+            found.append(term if scale == 1 else body.let(out.dtype, f"({literal(scale, out.dtype)} * {term})"))
+        if len(found) == 1:
+            return found[0]
+        body.cost += len(found) * body.times
+        return body.let(out.dtype, f"({' + '.join(found)})") if found else literal(0, out.dtype)
+
+    used = x.used and (x.used[0] - (x.used[0] > axis) + (place == 0), x.used[1])
+    value = Value(out.shape, out.dtype, entry, terms, used=used)
+    buffer = result_buffer(w, op, operands, target)
+    w.fill(buffer, value, out.shape, own=(place,))
+    return replace(w.stored(buffer, out.shape), used=used)
+
+
+def _shared_parts(matrix: np.ndarray) -> list[tuple[list[int], list[tuple[int, Any]]]]:
+    """Return each row of a matrix as a sum: of other rows, which have fewer entries, and of entries of its own."""
+    rows = [{(int(k), row[k].item()) for k in np.flatnonzero(row)} for row in matrix]
+    order = sorted(range(len(rows)), key=lambda r: len(rows[r]))
+    found: dict[int, tuple[list[int], list[tuple[int, Any]]]] = {}
+    for n, r in enumerate(order):
+        left, parts = set(rows[r]), []
+        for other in reversed(order[:n]):
+            if rows[other] and rows[other] <= left:
+                parts.append(other)
+                left -= rows[other]
+        found[r] = parts, sorted(left)
+    return [found[r] for r in range(len(rows))]
 
 
 def block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:

@@ -1,5 +1,5 @@
 /* Systems of equations of N rows by the lanes of a world. What is generated before this text, for each N: N, and REAL,
-   the type of numbers. Matrices are rows after rows, `count` of them one after the other. Functions begin when all
+   the type of numbers; elimination.cu. Matrices are rows after rows, `count` of them one after the other. Functions begin when all
    operands are written, and their results may be read when they end.
 
    A team of lanes takes a matrix, and lane j of it column j, in registers: a warp or a part of it where columns are
@@ -7,19 +7,6 @@
 
 #ifndef SYSTEMS_CU
 #define SYSTEMS_CU
-#define JOINED_NAMES(a, b) a##b
-#define NAME_OF(name, n) JOINED_NAMES(name, n)
-#define OF(name) NAME_OF(name##_, N)
-#ifdef __CUDACC_RTC__
-#define UNROLL _Pragma("unroll")
-#define ROLLED _Pragma("unroll 1")
-#define ALIGNED_ROW(x) (const REAL*)__builtin_assume_aligned(x, 16)
-#else
-#define UNROLL
-#define ROLLED
-#define ALIGNED_ROW(x) (x)
-#endif
-#define UP(n) (((n) + 3) / 4 * 4)
 /* statements of each column j that is lane's own, the c-th one */
 #define OWN(c, j) UNROLL for (int c = 0, j = member; c < COLS; ++c, j += TEAM) if (j < N)
 /* statements of the systems g that teams take in turn; warps without one are done */
@@ -100,18 +87,8 @@ FUNCTION void OF(eliminate)(int lane, int count, const REAL* a, int row_, int co
 #endif
 #else
     REAL* u = s + g * N * PITCH;
-    for (int i = 0; i < N; ++i)
-      OWN(c, j) if (i <= j) u[i * PITCH + j] = a[g * N * N + i * row_ + j * col_];
-    for (int k = 0; k < N; ++k) {
-      team_sync();
-      REAL d = u[k * PITCH + k], inv = d > 0 ? (REAL)1 / d : NAN;
-      if (member == 0) inverse[g * N + k] = inv;
-      OWN(c, j) if (j > k) {
-        REAL factor = u[k * PITCH + j] * inv;
-        for (int i = k + 1; i <= j; ++i) u[i * PITCH + j] -= factor * u[k * PITCH + i];
-      }
-    }
-    team_sync();
+    for (int i = 0; i < N; ++i) OWN(c, j) if (i <= j) u[i * PITCH + j] = a[g * N * N + i * row_ + j * col_];
+    OF(eliminate_in_memory)(lane, u, inverse + count * N, inverse + g * N);
 #endif
   }
 }
@@ -140,9 +117,13 @@ FUNCTION void OF(solve_positive)(int lane, int count, int m, const REAL* a, REAL
     const bool mine = e < count * m;
     const int g = mine ? e / m : 0, at = g * N * m + (mine ? e % m : 0);
     const REAL* u = s + g * N * PITCH;
-    REAL y[COLS], scaled[COLS], inv[COLS];
-    UNROLL for (int c = 0; c < COLS; ++c) scaled[c] = y[c] = inv[c] = 0;
-    OWN(c, j) y[c] = b[at + j * m], inv[c] = inverse[g * N + j];
+    REAL y[COLS];
+    UNROLL for (int c = 0; c < COLS; ++c) y[c] = 0;
+    OWN(c, j) y[c] = b[at + j * m];
+#if IN_REGISTERS
+    REAL scaled[COLS], inv[COLS];
+    UNROLL for (int c = 0; c < COLS; ++c) scaled[c] = inv[c] = 0;
+    OWN(c, j) inv[c] = inverse[g * N + j];
     for (int k = 0; k < N - 1; ++k) {
       UNROLL for (int c = 0; c < COLS; ++c) scaled[c] = y[c] * inv[c];
       REAL known = OF(share)(member, scaled, k, inverse + count * N);
@@ -153,7 +134,11 @@ FUNCTION void OF(solve_positive)(int lane, int count, int m, const REAL* a, REAL
       REAL known = OF(share)(member, scaled, k, inverse + count * N);
       OWN(c, j) if (j < k) y[c] -= FACTOR(u, j, k) * known;
     }
-    if (mine) OWN(c, j) x[at + j * m] = y[c] * inv[c];
+    OWN(c, j) y[c] *= inv[c];
+#else
+    OF(substitute_in_memory)(lane, u, inverse + count * N, inverse + g * N, y);
+#endif
+    if (mine) OWN(c, j) x[at + j * m] = y[c];
     team_sync();
   }
   sync();

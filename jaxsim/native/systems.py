@@ -8,6 +8,7 @@ from jaxsim.native.jaxpr import Operation
 from jaxsim.native.writer import Buffer, Loop, Targets, Value, Writer
 
 TOLD = 2  # numbers that lanes exchange
+REGISTERS = 64  # most rows of a matrix whose columns lanes hold in registers
 SHARED_STEP = 12  # instructions of a lane for a pivot, or an entry that all lanes of a system read
 
 
@@ -47,7 +48,12 @@ def _factors(w: Writer, a: Value, n: int) -> list[Buffer]:
     count = a.size // (n * n)
     if w.lanes == 1:
         return [_read(w, a), w.buffer(a.dtype, count * n)]
-    return [_read(w, a), w.buffer(a.dtype, count * n * pitch(n)), w.buffer(a.dtype, count * n + TOLD)]
+    return [_read(w, a), w.buffer(a.dtype, count * n * pitch(n)), w.buffer(a.dtype, count * n + shared_numbers(n))]
+
+
+def shared_numbers(n: int) -> int:
+    """Return the size of the memory that lanes share to eliminate a matrix of n rows."""
+    return TOLD if n <= REGISTERS else 5 * pitch(n) + 16
 
 
 def pitch(n: int) -> int:

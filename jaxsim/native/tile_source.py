@@ -85,6 +85,8 @@ def _written(
     for (v, buffer), x in zip(targets.items(), found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
+    if w.lanes > 1:
+        w.leave_out_unread()
     taken, shape, declared = _chosen(w, count, LANES if lanes is None else (lanes,))
     text = _text(w, flat, outputs, has_worlds, count, shape, declared)
     instructions = _instructions(w, shape.lanes)
@@ -159,7 +161,8 @@ def _text(
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]
     own.append(f"scratch += (long long)world * {shape.scratch};")
     here = Path(__file__).parent
-    systems = [f"#define N {n}\n{text(here, 'systems.cu')}" for n in sorted(w.systems) if w.lanes > 1]
+    of_systems = text(here, "elimination.cu") + text(here, "systems.cu")
+    systems = [f"#define N {n}\n{of_systems}" for n in sorted(w.systems) if w.lanes > 1]
     lanes = "\n".join([text(here, "lane.h"), *(systems if w.lanes > 1 else [text(here, "systems.h")])])
     signature, names = ", ".join(parameters), ", ".join(p.split()[-1] for p in parameters)
     lines = "\n".join([*own, *declared, *w.lines])

@@ -10,15 +10,15 @@ import hashlib
 import itertools
 import math
 import re
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.native.expressions import ELEMENTWISE, Index, c_type, chosen, linear, literal, unravelled
+from jaxsim.native.expressions import ELEMENTWISE, Index, Part, c_type, chosen, linear, literal, unravelled
 from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
@@ -31,6 +31,7 @@ OFTEN_COST = 3  # instructions of an entry that is read often
 CYCLES_OF_LOAD, CYCLES_OF_INDEX, CYCLES_OF_STORE = 2, 2, 4  # cost of a load, of computing an index, of a store
 RECOMPUTED = 8  # instructions: a value is recomputed up to this cost, and stored above it
 SELECTED = 6  # variables among which a select chooses; a longer array is stored
+CYCLES_OF_HEAD, CYCLES_OF_WAIT = 5, 10  # cost of beginning a loop, of a barrier
 ONE = "if (lane == 0)"  # the head of statements that one lane executes for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
 NAMES = re.compile(r"\b[A-Za-z_]\w*")
@@ -111,6 +112,7 @@ class Body:
         self.names = names
         self.cost = 0.0
         self.times = 1.0
+        self.continues = False  # the lanes' last loop, whose expressions it uses
 
     def let(self, dtype: Any, expression: str) -> str:
         """Return the name of a constant with this value; the expression itself if it is a name or a literal."""
@@ -129,12 +131,14 @@ class Body:
             return i
         if not i.isidentifier() and ("int", i) not in self.known:
             self.cost += CYCLES_OF_INDEX * self.times
-        return self.let(np.dtype(np.int32), i)
+        name = self.let(np.dtype(np.int32), i)
+        return i.named(name) if isinstance(i, Part) else name
 
     def load(self, buffer: Buffer, i: Index) -> str:
         """Return the entry of a buffer at a linear index."""
-        self.reads.add(buffer)
         key = (buffer, buffer.version, i)
+        if key not in self.known or not self.continues:  # else the lane has it in a register
+            self.reads.add(buffer)
         if key not in self.known:
             self.cost += CYCLES_OF_LOAD * self.times
             self.known[key] = self.fresh(buffer.dtype, f"AT({buffer.name}, {i})")
@@ -189,6 +193,15 @@ class Loop:
     times: float
 
 
+class LaneLoop(NamedTuple):
+    """A loop of the lanes over rows of an array: their number, the statements, indices and values, and its head."""
+
+    count: int
+    body: Body
+    entries: list[tuple[Index, str]]
+    head: str
+
+
 @dataclass
 class Writer:
     """The lines of a function, its tables of constants and its arrays."""
@@ -210,7 +223,7 @@ class Writer:
     syncs: float = 0
     times: float = 1  # how often the current statements run
     unread: set[Buffer] = field(default_factory=set)  # written since the last barrier
-    last_loop: tuple[str, list[str], int] | None = None  # the head of the lanes' last loop, and where its lines end
+    last_loop: tuple[str, list[str], int, Body] | None = None  # of the lanes: head, lines, where it ends, body
     known_tables: dict[tuple, str] = field(default_factory=dict)
     systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
@@ -238,9 +251,14 @@ class Writer:
         """Append a line."""
         self.lines.append(text)
 
-    def body(self) -> Body:
-        """Return an empty list of statements, which may use the expressions known here."""
-        return Body(self.names, self.block.known)
+    def body(self, continues: bool = False) -> Body:
+        """Return an empty list of statements, which may use the expressions known here.
+
+        With `continues` it may use those of the lanes' last loop as well, if `every` finds the same head.
+        """
+        found = Body(self.names, self.block.known)
+        found.continues = continues
+        return found
 
     @contextmanager
     def scope(self, head: str) -> Iterator[None]:
@@ -400,26 +418,30 @@ class Writer:
         x: Value,
         shape: Sequence[int],
         place: Callable[[Sequence[Index]], Sequence[Index]] = lambda i: i,
-        split: int | None = None,
+        own: Sequence[int] | None = None,
     ) -> None:
-        """Write an array into a buffer of that shape, entry i at `place(i)`; one lane writes all axes from `split` on.
+        """Write an array into a buffer of that shape, entry i at `place(i)`; one lane writes all entries of axes `own`.
 
-        Without `split`, one lane writes the axes that make the loop cheap: the last ones, a short one, or none.
+        Without `own`, these are the axes that make the loop cheap: the last ones, a short one, or none.
         """
         if not x.size:
             return
         if x.symmetric and self.lanes == 1:
             return self._fill_symmetric(buffer, x)
         shape, last = tuple(shape), len(x.shape)
-        own = {tuple(range(written_out(x.shape) if split is None else split, last))}
-        if split is None and self.lanes > 1:
-            own |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
+        every = {tuple(range(written_out(x.shape), last)) if own is None else tuple(own)}
+        if own is None and self.lanes > 1:
+            every |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
         if x.used is not None:
-            own = {axes for axes in own if x.used[0] not in axes} or {tuple(range(x.used[0] + 1, last))}
-        tried = [self._rows(buffer, x, shape, place, axes) for axes in sorted(own)]
-        rows, body, stores, head = min(tried, key=lambda t: math.ceil(t[0] / self.lanes) * (t[1].cost + len(t[2])))
-        self.write(body, stores, rows, head)
+            every = {axes for axes in every if x.used[0] not in axes} or {tuple(range(x.used[0] + 1, last))}
+        tried = [self._rows(self.body(), x, shape, place, axes) for axes in sorted(every)]
+        if self.last_loop and self.is_next(self.last_loop[0]):
+            more = [self._rows(self.body(continues=True), x, shape, place, axes) for axes in sorted(every)]
+            tried += [t for t in more if t[1].continues and self.unread.isdisjoint(t[1].reads)]
+        rows, body, entries, head = min(tried, key=self._cost_of_rows)
+        self.write(body, [f"PUT({buffer.name}, {i}, {value});" for i, value in entries], rows, head)
         self.written(buffer)
+        body.known |= {(buffer, buffer.version, i): value for i, value in entries}
 
     def _fill_symmetric(self, buffer: Buffer, x: Value) -> None:
         """Write a symmetric matrix from its lower triangle."""
@@ -438,35 +460,48 @@ class Writer:
             axis, count = used
             rest = [*lengths[:axis], *lengths[axis + 1 :]]
             parts = unravelled("i", [lengths[axis], *rest])
-            index = [body.index(i) for i in (*parts[1 : axis + 1], parts[0], *parts[axis + 1 :])]
-            return f"ALL(i, {count} * {math.prod(rest)})", index
+            head = self._begun(body, f"ALL(i, {count} * {math.prod(rest)})")
+            return head, [body.index(i) for i in (*parts[1 : axis + 1], parts[0], *parts[axis + 1 :])]
         if math.prod(lengths) == 1:
-            return ONE if self.lanes > 1 else "", [0] * len(lengths)
+            return self._begun(body, ONE) if self.lanes > 1 else "", [0] * len(lengths)
         if self.lanes > 1:
-            return f"ALL_OF(i, {math.prod(lengths)})", [body.index(i) for i in unravelled("i", lengths)]
+            head = self._begun(body, f"ALL_OF(i, {math.prod(lengths)})")
+            return head, [body.index(i) for i in unravelled("i", lengths)]
         names = [next(self.names) for _ in lengths]
         loops = [f"EACH({i}, {n})" for i, n in zip(names, lengths, strict=True) if n != 1]
         return " ".join(loops), [0 if n == 1 else i for i, n in zip(names, lengths, strict=True)]
 
+    def _begun(self, body: Body, head: str) -> str:
+        """Return the head of a loop of the lanes; its body may continue the last one."""
+        body.continues = body.continues and self.is_next(head)
+        if body.continues and self.last_loop:
+            body.known = self.last_loop[3].known.new_child()
+        return head
+
     def _rows(
         self,
-        buffer: Buffer,
+        body: Body,
         x: Value,
         shape: Sequence[int],
         place: Callable[[Sequence[Index]], Sequence[Index]],
         own: Sequence[int],
-    ) -> tuple[int, Body, list[str], str]:
-        """Return statements that write a row of an array (axes `own`), the number of rows, and their loop's head."""
+    ) -> LaneLoop:
+        """Compute a row of an array, axes `own`."""
         others = [d for d in range(len(x.shape)) if d not in own]
-        body, lengths = self.body(), [x.shape[d] for d in others]
+        lengths = [x.shape[d] for d in others]
         head, outer = self.every(body, lengths, x.used and (others.index(x.used[0]), x.used[1]))
-        stores = []
+        entries = []
         for inner in itertools.product(*(range(x.shape[d]) for d in own)):
             at = dict(zip([*others, *own], [*outer, *inner], strict=True))
             index = [at[d] for d in range(len(x.shape))]
             value = body.at(x, index)
-            stores.append(f"PUT({buffer.name}, {body.index(linear(place(index), shape))}, {value});")
-        return math.prod(lengths), body, stores, head
+            entries.append((body.index(linear(place(index), shape)), value))
+        return LaneLoop(math.prod(lengths), body, entries, head)
+
+    def _cost_of_rows(self, x: LaneLoop) -> float:
+        begin = 0 if x.body.continues else CYCLES_OF_HEAD
+        begin += 0 if self.unread.isdisjoint(x.body.reads) else CYCLES_OF_WAIT
+        return math.ceil(x.count / self.lanes) * (x.body.cost + len(x.entries)) + begin
 
     def written(self, buffer: Buffer) -> None:
         """Note that lanes wrote to a buffer."""
@@ -486,20 +521,22 @@ class Writer:
             inner = head[len(outer) + 1 :]
             before, lines = hoisted(body.lines, inner[5 : inner.index(",")])
             self.lines += [f"{outer} {{", *before, f"{inner} {{", *lines, *stores, "}", "}"]
-        elif self.lanes > 1 and self.is_next(head):
+        elif self.is_next(head):
             self.lines[-1:] = [*body.lines, *stores, "}"]
+            if self.last_loop and not body.continues:
+                body.known = ChainMap(*body.known.maps, *self.last_loop[3].known.maps)
         else:
             self.lines += [f"{head} {{", *body.lines, *stores, "}"]
-        self.last_loop = head, self.lines, len(self.lines)
+        self.last_loop = head, self.lines, len(self.lines), body
         self.loops.append(Loop(rows, body.cost + 2 * len(stores), self.times))
         if self.lanes == 1:
             self.epoch += 1
 
     def is_next(self, head: str) -> bool:
         """Return whether a loop with this head follows another one directly."""
-        if self.last_loop is None:
+        if self.last_loop is None or self.lanes == 1:
             return False
-        last, lines, end = self.last_loop
+        last, lines, end, _ = self.last_loop
         return last == head and lines is self.lines and end == len(lines)
 
     def read(self, buffers: set[Buffer]) -> None:
@@ -514,6 +551,17 @@ class Writer:
         self.read(self.block.reads)
         self.block.reads = set()
 
+    def leave_out_unread(self) -> None:
+        """Leave out arrays and constants that no statement reads: loops pass entries on in constants."""
+        before = -1
+        while before != len(self.lines):
+            before = len(self.lines)
+            often = Counter(itertools.chain.from_iterable(map(NAMES.findall, self.lines)))
+            stores = Counter(line[4 : line.index(",")] for line in self.lines if line.startswith("PUT("))
+            unread = {b.name for b in self.buffers if not b.given and 0 < often[b.name] == stores[b.name]}
+            self.buffers = [b for b in self.buffers if b.name not in unread]
+            self.lines = [line for line in self.lines if not _is_unread(line, unread, often)]
+
     @contextmanager
     def repeated(self, times: float) -> Iterator[None]:
         """Enter statements that run `times` times; earlier buffers that they read stay live until their end."""
@@ -525,6 +573,13 @@ class Writer:
         for b in before:
             if b.last >= begin:
                 b.last = self.epoch
+
+
+def _is_unread(line: str, arrays: set[str], often: Counter[str]) -> bool:
+    """Return whether a line sets an entry of one of these arrays, or a constant that no other line has."""
+    if line.startswith("PUT("):
+        return line[4 : line.index(",")] in arrays
+    return line.startswith("LET(") and often[line.split(", ", 2)[1]] == 1
 
 
 def hoisted(lines: Sequence[str], index: str) -> tuple[list[str], list[str]]:

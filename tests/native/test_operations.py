@@ -15,6 +15,7 @@ from jaxsim.native import launch as kernels
 from jaxsim.native import linalg, pool
 from jaxsim.native import stage as tile
 from jaxsim.native.compute import is_known
+from jaxsim.native.expressions import linear, unravelled
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.segments import segments
 from jaxsim.native.tile_source import tile_source
@@ -64,6 +65,24 @@ def branches(x):
 
 def einsum(x, y):
     return x @ y, x.T @ x, jnp.einsum("ijk,ik->ij", x[:6].reshape(2, 3, 12), y[:12, :2].T)
+
+
+def sums_over_tree(x, y):
+    """Sums over subtrees and ancestors; a matrix of few other numbers, and one with an empty row."""
+    ancestors = np.eye(9)
+    for body, parent in enumerate([0, 0, 1, 2, 3, 2, 5, 0, 7]):
+        ancestors[body] += ancestors[parent] * (body > 0)
+    few = np.zeros((4, 9))
+    few[[0, 0, 1, 3], [2, 7, 2, 8]] = 1, -2, 0.5, 3
+    return ancestors @ x, ancestors.T @ x, y @ ancestors, few @ x
+
+
+def of_rows(x, y):
+    """Rows that one lane hands on, rows that others read, and parts of the same array."""
+    a = jnp.stack([x[:, 0] * y[:, 1], x[:, 1] - y[:, 0], x[:, 2] * 2], -1)
+    b = jnp.concatenate([a + y, x], -1)
+    c = jnp.concatenate([a, b[:, 3:] * 2])
+    return a * 2, b[::-1] + b, c, b.reshape(13, 2, 3) @ jnp.ones(3), b[:, 2] + a[:, 0]
 
 
 def functions(x):
@@ -173,6 +192,8 @@ CASES = {
     "sums of rows": (lambda x: (x.sum(1), x.sum(0), (x * x).sum((0, 1))), numbers(20, 30)),
     "cumsum": (sums_up_to, numbers(1101, 2)),
     "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x[:, 0])), numbers(20, 30)),
+    "sums over a tree": (sums_over_tree, numbers(9, 6), numbers(20, 9)),
+    "rows of arrays one after the other": (of_rows, numbers(13, 3), numbers(13, 3)),
     "products": (einsum, numbers(20, 12), numbers(12, 7)),
     "integers": (of_integers, integers(100, 33)),
     "functions": (functions, numbers(33)),
@@ -217,6 +238,13 @@ def test_lanes_compute_what_jax_computes(name, monkeypatch):
     assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
     threads.use(monkeypatch)
     assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
+
+
+def test_parts_of_a_flat_index_are_joined_again():
+    row, column = unravelled("i", (12, 3))
+    assert linear([row, column], (12, 3)) == "i" and linear([row, 0, column], (12, 1, 3)) == "i"
+    assert linear([row, column], (12, 4)) == f"({row} * 4 + {column})"
+    assert unravelled(linear([0, column], (3, 3)), (9,)) == [column]  # of nine entries it reaches three
 
 
 @pytest.mark.parametrize("name", ["scatter to known pairs", "scatter along lists"])

@@ -86,6 +86,25 @@ def test_loops_of_lanes_over_the_same_entries_are_one():
     assert tile_source(flat, [True, True], 4).text.count("ALL_OF(i, 7) {") == 1
 
 
+def test_a_loop_hands_rows_on_in_registers():
+    def function(x):
+        y = jnp.stack([jnp.sin(x[:, 0]), x[:, 1] * x[:, 0]], -1)
+        z = jnp.concatenate([y, x], -1)
+        return z.reshape(7, 2, 2) * 2, y[:, 0] + z[:, 3]
+
+    text = tile_source(flatten(trace(function, [jnp.zeros((7, 2))]), GPU), [True], 4).text
+    visit = text[text.index("FUNCTION void visit") :]
+    assert visit.count("ALL_OF(i, 7) {") == 1 and "sync();" not in visit and visit.count("AT(") == 2
+
+
+def test_an_operation_is_computed_once():
+    def function(x, i):
+        return jnp.sin(x) * 2, jnp.sin(x) + x[i], x[i] * jnp.sin(x)
+
+    names = [op.name for op in flatten(trace(function, [jnp.zeros(3), jnp.zeros(3, int)]), GPU).operations]
+    assert names.count("sin") == names.count("gather") == 1
+
+
 def test_loops_that_wait_for_each_other_stay_apart():
     def function(x):
         y = jnp.sin(x)

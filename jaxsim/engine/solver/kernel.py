@@ -1,8 +1,8 @@
 """The solver as one native call in which each world stops when it converges: a GPU kernel, or a CPU program.
 
-`primal.cu` has the kernel, one warp per world, and `used_dense.py` the version for one core. `primal.solve` is the
-reference implementation, used on other platforms and on machines without a compiler. The solver is a JAX primitive, so
-that only the implementation for the program's platform is traced.
+`problem.cu` and `primal.cu` have the kernel, one warp per world, and `used_dense.py` the version for one core.
+`primal.solve` is the reference implementation, used on other platforms and on machines without a compiler. The solver
+is a JAX primitive, so that only the implementation for the program's platform is traced.
 """
 
 import functools
@@ -29,14 +29,13 @@ from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.function import CPU, NativeFunction, of_world
 from jaxsim.native.jaxpr import GPU, trace
 from jaxsim.native.source_text import definitions, text
-from jaxsim.native.systems import pitch
+from jaxsim.native.systems import REGISTERS, pitch, shared_numbers
 from jaxsim.native.world_program import ProgramSource, WorldProgram, scalar_source
 
 HERE = Path(__file__).parent
 LABEL = "the constraint solver"
 WORLDS_OF_PART = 4  # that a thread takes at a time
 MOST_DOFS = 1024  # one lane per dof; the most threads of a block
-REGISTERS = 64  # most dofs whose Hessian lanes hold in registers
 SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
 
 
@@ -190,12 +189,12 @@ def _constants(layout: Layout, limits: primal.IterationLimits) -> dict[str, Any]
 def memory_of_world(layout: Layout, dtype: Any) -> int:
     """Return the largest size of the memory shared by the lanes of a world.
 
-    It is AT_END of `primal.cu` for a warp or more of lanes, in numbers.
+    It is AT_END of `problem.cu` for a warp or more of lanes, in numbers.
     """
     dim, nv = (layout.condim, layout.nv) if layout.ncontact else (1, layout.nv)
     pad = {3: 4, 5: 6}.get(dim, dim)
     batch = max(1, min(-(-nv // kernels.WARP) * kernels.WARP, layout.ncontact))
-    columns = 5 * pitch(nv) + 16 if nv > REGISTERS else 2 * pitch(nv)
+    columns = pitch(nv) + shared_numbers(nv) if nv > REGISTERS else 2 * pitch(nv)
     parts = (nv, nv * pad, nv * pad, columns, layout.nslot, layout.nslot, layout.ncontact * dim)
     return sum(map(pitch, parts)) + pitch(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
 
@@ -249,7 +248,7 @@ def solver_source(plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, sh
     table = np.full(max(1, layout.nv), -1)
     table[layout.limit_dof] = np.arange(layout.nlimit)
     limits = f"TABLE int LIMIT_OF_DOF[{len(table)}] = {{{', '.join(map(str, table))}}};\n"
-    body = text(HERE, "primal.cu")
+    body = text(HERE, "problem.cu") + text(HERE, "primal.cu")
     parameters = [f"const T* {n}" for n in plan.names] + ["T* out_acc", "int* out_niter"]
     parameters += ["T* out_r", "T* out_free", "T* out_force", "T* spill"]
     sizes = _sizes(layout)
