@@ -168,9 +168,10 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
-    if plan.form in ("batches", "core") and not any(worlds) and not plan.along:
+    if plan.form in ("batches", "core") and not plan.along and (count == 1 or not any(worlds)):
         flags = ONCE_LINEAR if plan.tangents else ONCE
-        found = on_core(plan.traced.flat(CORE), plan.fixed, operands, flags)
+        given = [x[0] if has_worlds else x for x, has_worlds in zip(operands, worlds, strict=True)]
+        found = on_core(plan.traced.flat(CORE), plan.fixed, given, flags)
         return found and [x[None] for x in found]
     if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
