@@ -9,6 +9,7 @@ Expected: R-hat below 1.02 for each parameter, four chains.
 """
 
 import argparse
+import dataclasses
 import time
 from pathlib import Path
 
@@ -48,12 +49,18 @@ def main():
     )  # fmt: skip
     corners = [f"corner{i}" for i in range(8)]
     spheres = corners + [f"face{i}" for i in range(6)]
+    shortest = 2.02 * float(m.opt.timestep)
+
+    def number(label: str, *entries, **limits) -> identify.Parameter:
+        one = identify.parameter(m, *entries, log=True, tie=True, **limits)
+        return dataclasses.replace(one, labels=(label,))
+
     parameters = [
-        identify.parameter(m, "geom_friction", corners, 0, log=True, tie=True),
-        identify.parameter(m, "geom_solref", spheres, 0, low=2.02 * m.opt.timestep, high=0.1, log=True, tie=True),
-        identify.parameter(m, "geom_solref", spheres, 1, log=True, tie=True),
+        number("friction of corners", "geom_friction", corners, 0),
+        number("timeconst", "geom_solref", spheres, 0, low=shortest, high=0.1),
+        number("dampratio", "geom_solref", spheres, 1),
+        number("inertia", "body_inertia", "cube"),
         identify.parameter(m, "body_ipos", "cube"),
-        identify.parameter(m, "body_inertia", "cube", log=True, tie=True),
     ]
     began = time.process_time(), time.perf_counter()
     fit = identify.identify(m, records, parameters, iterations=1 if args.smoke else 8, horizons=(), noise="estimated")
@@ -61,7 +68,9 @@ def main():
     few = {"draws": 4, "warmup": 4, "depth": 2} if args.smoke else {"draws": args.draws, "warmup": 40, "depth": 4}
     found = identify.posterior(fit, seed=args.seed, progress=True, **few)
     print(found)
-    print(f"{time.process_time() - began[0]:.0f} s of processor time, {time.perf_counter() - began[1]:.0f} s by the clock")
+    print(
+        f"{time.process_time() - began[0]:.0f} s of processor time, {time.perf_counter() - began[1]:.0f} s by the clock"
+    )
     np.savez(args.out / "cube_posterior.npz", draws=found.draws, labels=np.array(found.labels))
     finish(bool(found.rhat.max() < 1.02), describe(["R-hat"], [found.rhat.max()]), args.smoke)
 

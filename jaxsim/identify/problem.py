@@ -286,13 +286,14 @@ class Problem:
         self.latest = point, [Linear.joined(out, priors[i]) for i, out in enumerate(parts)], jacobian
         return self.latest[1:]
 
-    def _rows(self, point: Point, place: slice, chunk: Chunk, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _rows(
+        self, point: Point, place: slice, chunk: Chunk, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows of windows (s, c, w, n, q + p + 1) and of gaps (s, c, w - 1, 2 nv, 2 q + p + 1): see `Linear`."""
         p, q, w, s = len(self.first), self.shifts, self.windows, len(point.free)
         size = place.stop - place.start
         y, gap, moved, opened, later = (
-            np.asarray(x, float)
-            for x in programs().derivatives(self.simulator, self.setting, point.free, shift, chunk)
+            np.asarray(x, float) for x in programs().derivatives(self.simulator, self.setting, point.free, shift, chunk)
         )
         y, moved = y[:, :, : self.rows], moved[:, :, :, : self.rows]
         r = self.loss.weighted(self._differences(y[:, :size], place))
