@@ -82,7 +82,7 @@ class Linear:
         damped = np.zeros((s + n, n + 1))
         damped[:s] = rows[:, [*free, -1]]
         damped[s + np.arange(n), np.arange(n)] = np.sqrt(damping) * self.scale[free]
-        factor = np.linalg.qr(damped, mode="r")
+        factor = np.asarray(np.linalg.qr(damped, mode="r"))
         move, left = np.zeros(self.parameters), factor[n:, n]
         move[free] = np.linalg.solve(factor[:n, :n], -factor[:n, n])
         return Step(move, self._substituted(stored, move), max(0.0, self.cost() - 0.5 * float(left @ left)))
