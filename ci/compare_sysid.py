@@ -125,8 +125,8 @@ def ours(case: str, data: dict[str, np.ndarray]) -> list[list[list[float]]]:
 
         def watched(problem, point, began=began, points=points):
             cost = costs(problem, point)
-            best = problem.values(point.free[np.argmin(cost)])
-            points.append([time.perf_counter() - began[0], time.process_time() - began[1], *np.ravel(best)])
+            best = np.exp(point.free[np.argmin(cost)].astype(float))  # all parameters are logarithms
+            points.append([time.perf_counter() - began[0], time.process_time() - began[1], *best])
             return cost
 
         identify.Problem.costs = watched

@@ -116,20 +116,21 @@ def windows(toss) -> list[np.ndarray]:
     return found
 
 
-def impact(toss) -> np.ndarray | None:
-    """Part of a toss (ROWS, 13) that begins four rows before the first impact, at a state by all rows of the flight."""
+def impact(toss, before: int = 4, rows: int = ROWS) -> np.ndarray | None:
+    """Part of a toss (rows, 13) that begins just before the first impact, at a state by all rows of the flight."""
     turns = Rotation.from_quat(toss[:, [4, 5, 6, 3]])
     low = toss[:, 2] - 0.5 * WIDTH * np.abs(turns.as_matrix()[:, 2]).sum(-1)
     n = int(np.argmax(low < 0.006))
-    if n < 6 or n - 4 + ROWS > len(toss):
+    first = n - before
+    if n < 6 or first + rows > len(toss):
         return None
-    seconds, middle = (np.arange(n) - (n - 4)) / RATE, turns[n // 2]
+    seconds, middle = (np.arange(n) - first) / RATE, turns[n // 2]
     fall = np.zeros((n, 3))
     fall[:, 2] = 0.5 * FALL * seconds**2
     poses = np.concatenate([toss[:n, :3] + fall, (turns[:n] * middle.inv()).as_rotvec()], 1)
     fitted = np.linalg.lstsq(np.stack([np.ones(n), seconds], 1), poses, rcond=None)[0]
     turn = Rotation.from_rotvec(fitted[0, 3:]) * middle
-    part = toss[n - 4 : n - 4 + ROWS].copy()
+    part = toss[first : first + rows].copy()
     part[0] = *fitted[0, :3], *np.roll(turn.as_quat(), 1), *fitted[1, :3], *turn.inv().apply(fitted[1, 3:])
     return part
 

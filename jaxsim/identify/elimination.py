@@ -6,6 +6,7 @@ windows are eliminated one after the other: a square-root information filter, wh
 """
 
 import dataclasses
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +64,7 @@ class Linear:
         first = self.prior[:, :1] if self.edge is not None else self.prior
         return 0.5 * float(sum(rows[:, -1] @ rows[:, -1] for rows in self._blocks()) + (first**2).sum())
 
+    @cached_property
     def scale(self) -> np.ndarray:
         """Lengths of the parameters' columns (p,)."""
         size = np.sqrt(np.sum([(rows[:, :-1] ** 2).sum(0) for rows in self._blocks()], 0))
@@ -76,12 +78,13 @@ class Linear:
         """Least squares with a `damping` of each unknown relative to its column; parameters `fixed` (p,) stay."""
         rows, stored = self.eliminated(damping)
         free = np.flatnonzero(~fixed)
-        scale = np.sqrt(damping) * self.scale()[free]
-        a = np.concatenate([rows[:, free], np.diag(scale)])
-        b = np.concatenate([rows[:, -1], np.zeros(len(free))])
-        move = np.zeros(self.parameters)
-        move[free] = np.linalg.lstsq(a, -b, rcond=None)[0]
-        left = a @ move[free] + b
+        s, n = len(rows), len(free)
+        damped = np.zeros((s + n, n + 1))
+        damped[:s] = rows[:, [*free, -1]]
+        damped[s + np.arange(n), np.arange(n)] = np.sqrt(damping) * self.scale[free]
+        factor = np.asarray(np.linalg.qr(damped, mode="r"))
+        move, left = np.zeros(self.parameters), factor[n:, n]
+        move[free] = np.linalg.solve(factor[:n, :n], -factor[:n, n])
         return Step(move, self._substituted(stored, move), max(0.0, self.cost() - 0.5 * float(left @ left)))
 
     def eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:

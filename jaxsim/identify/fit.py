@@ -180,12 +180,15 @@ def identify(
     return _summary(problem, Point(point.free[best], point.shift[best]), history, first, held_out)
 
 
-def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
+def _starts(problem: Problem, starts: int, spread: float, seed: int) -> np.ndarray:
     """Free coordinates (starts, p) of the starts."""
-    noise = jax.random.normal(jax.random.key(seed), (starts, len(problem.first)), problem.first.dtype).at[0].set(0)
-    size = jnp.concatenate([jnp.ones(n) if p.log else jnp.maximum(jnp.abs(jnp.asarray(p.start, float)), 1e-2)
-                            for p, n in zip(problem.parameters, problem.sizes, strict=True)])  # fmt: skip
-    return jnp.clip(problem.first + spread * size * noise, problem.low, problem.high)
+    first = np.asarray(problem.first)
+    noise = np.zeros((starts, len(first)))
+    if starts > 1:
+        noise[1:] = jax.random.normal(jax.random.key(seed), noise.shape, first.dtype)[1:]
+    size = np.concatenate([np.ones(n) if p.log else np.maximum(np.abs(p.start), 1e-2)
+                           for p, n in zip(problem.parameters, problem.sizes, strict=True)])  # fmt: skip
+    return np.clip(first + spread * size * noise, problem.low, problem.high).astype(first.dtype)
 
 
 def _preliminary(

@@ -137,9 +137,9 @@ class Parameter:
         """Static part, a key of compiled programs."""
         return Form(self.kind, self.channels, self.log, len(self.labels), self.write, self.constants)
 
-    def to_free(self, value: Any) -> Any:
+    def to_free(self, value: Any) -> np.ndarray:
         """Free coordinates of a value."""
-        return jnp.log(value) if self.log else jnp.asarray(value)
+        return np.log(value) if self.log else np.asarray(value, float)
 
     def to_value(self, free: Array) -> Array:
         """Value at free coordinates."""

@@ -121,7 +121,7 @@ class _StepSize:
     """Step size by dual averaging (Hoffman and Gelman, "The No-U-Turn Sampler", JMLR 2014, algorithm 6)."""
 
     def __init__(self, first: float):
-        self.middle, self.log, self.mean, self.error, self.count = np.log(10 * first), np.log(first), 0.0, 0.0, 0
+        self.middle, self.log, self.mean, self.error, self.count = np.log(2 * first), np.log(first), 0.0, 0.0, 0
 
     def update(self, accepted: float) -> None:
         self.count += 1

@@ -2,7 +2,9 @@
 
 import copy
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +20,7 @@ from jaxsim.identify.parameters import Parameter
 from jaxsim.identify.simulator import Chunk, Controller, Setting, Simulator, programs, sensor_columns, sensor_sizes
 from jaxsim.identify.states import measured_states
 from jaxsim.math.safe import Array
+from jaxsim.native.stage import FEWEST_WORLDS
 
 TRIALS = (0.1, 1.0, 10.0, 100.0)  # dampings of an iteration, relative to the last one that helped
 LEAST_ROWS = 64  # of a program for trajectories without windows; beyond, powers of two
@@ -83,10 +86,9 @@ class Problem:
         self.labels = tuple(label for p in parameters for label in p.labels)
         self.sizes = [len(p.labels) for p in parameters]
         columns = np.concatenate([sensor_columns(m, name) for name in data.names])
-        self.first = jnp.concatenate([p.to_free(jnp.asarray(p.start, float)) for p in parameters])
-        bounds = [[p.to_free(jnp.maximum(x, 1e-300) if p.log else x) for x in (p.low, p.high)] for p in parameters]
-        low, high = (jnp.asarray(np.repeat([float(b[i]) for b in bounds], self.sizes)) for i in (0, 1))
-        self.low, self.high = low, high
+        self.first = jnp.asarray(np.concatenate([p.to_free(p.start) for p in parameters]))
+        bounds = [[p.to_free(max(x, 1e-300) if p.log else x) for x in (p.low, p.high)] for p in parameters]
+        self.low, self.high = (jnp.asarray(np.repeat([b[i] for b in bounds], self.sizes)) for i in (0, 1))
         self._read_windows(window, initial, continuity)
         self.simulator = Simulator(
             tuple(p.form for p in parameters), tuple(columns.tolist()), step, controller, tuple(self.moved.tolist())
@@ -187,8 +189,8 @@ class Problem:
 
     def until(self, rows: int) -> "Problem":
         """The same problem with only the first rows of trajectories without windows."""
-        measured = np.where(np.arange(self.rows)[:, None] < rows, self.measured, np.nan)
-        return self.replace(setting=self.setting._replace(length=jnp.int32(rows)), measured=measured)
+        length = jnp.int32(rows)
+        return self.replace(setting=self.setting._replace(length=length), measured=self.measured[:, :rows], rows=rows)
 
     def differentiable_cost(self) -> Callable[[Array, Array], Array]:
         """Cost of least squares as a function of free coordinates (p,) and shifts (k, w, q), for programs of JAX.
@@ -197,7 +199,7 @@ class Problem:
         """
         measured, known = jnp.asarray(self._padded(np.nan_to_num(self.measured))), jnp.asarray(self._padded(self.known))
         weight = known / jnp.asarray(self.data.sigma)
-        middle, wide = (jnp.asarray(x) for x in self._priors())
+        middle, wide = (jnp.asarray(x) for x in self._priors)
         simulator, setting, p = self.simulator, self.setting, len(self.first)
 
         def total(free: Array, shift: Array, r: Array) -> Array:
@@ -226,6 +228,7 @@ class Problem:
         """Rows (k, n, ny) with zeros up to those of the program."""
         return np.pad(rows, ((0, 0), (0, self.ctrl.shape[1] - self.rows), (0, 0)))
 
+    @cached_property
     def _priors(self) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations (p,) of the priors of free coordinates; the latter infinite without one."""
         middle, wide = np.zeros(len(self.first)), np.full(len(self.first), np.inf)
@@ -233,7 +236,7 @@ class Problem:
                                  strict=True):  # fmt: skip
             if parameter.prior is not None:
                 mean, deviation = parameter.prior
-                middle[at] = np.asarray(parameter.to_free(jnp.asarray(mean, float)), float)
+                middle[at] = parameter.to_free(mean)
                 wide[at] = np.asarray(deviation, float)
         return middle, wide
 
@@ -244,10 +247,12 @@ class Problem:
             size = place.stop - place.start
             yield place, y[:, :size], np.asarray(gap, float)[:, :size]
 
-    def _simulate(self, free: np.ndarray, shift: Array, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-        """Measurements (s, c, n, ny) and gaps of points (s, p)."""
-        y, gap = programs().simulate(self.simulator, self.setting, jnp.asarray(free), shift, chunk)
-        return np.asarray(y)[:, :, : self.rows], np.asarray(gap)
+    def _simulate(self, free: np.ndarray, shift: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
+        """Measurements (s, c, n, ny) and gaps of points (s, p); fewer than fill a vector of worlds are repeated."""
+        s, times = len(free), -(-FEWEST_WORLDS // math.prod(shift.shape[:3]))
+        free, shift = np.tile(free, (times, 1)), np.tile(shift, (times, 1, 1, 1))
+        y, gap = programs().simulate(self.simulator, self.setting, free, shift, chunk)
+        return np.asarray(y)[:s, :, : self.rows], np.asarray(gap)[:s]
 
     def costs(self, point: Point) -> np.ndarray:
         """Cost of each point, (s,)."""
@@ -281,13 +286,14 @@ class Problem:
         self.latest = point, [Linear.joined(out, priors[i]) for i, out in enumerate(parts)], jacobian
         return self.latest[1:]
 
-    def _rows(self, point: Point, place: slice, chunk: Chunk, shift: Array) -> tuple[np.ndarray, np.ndarray | None]:
+    def _rows(
+        self, point: Point, place: slice, chunk: Chunk, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows of windows (s, c, w, n, q + p + 1) and of gaps (s, c, w - 1, 2 nv, 2 q + p + 1): see `Linear`."""
         p, q, w, s = len(self.first), self.shifts, self.windows, len(point.free)
         size = place.stop - place.start
         y, gap, moved, opened, later = (
-            np.asarray(x, float)
-            for x in programs().derivatives(self.simulator, self.setting, jnp.asarray(point.free), shift, chunk)
+            np.asarray(x, float) for x in programs().derivatives(self.simulator, self.setting, point.free, shift, chunk)
         )
         y, moved = y[:, :, : self.rows], moved[:, :, :, : self.rows]
         r = self.loss.weighted(self._differences(y[:, :size], place))
@@ -321,8 +327,10 @@ class Problem:
 
     def _prior_rows(self, free: np.ndarray) -> np.ndarray:
         """Rows (s, n, p + 1) of the priors: their derivatives, and their values last."""
-        middle, wide = self._priors()
+        middle, wide = self._priors
         held = np.flatnonzero(np.isfinite(wide))
+        if not len(held):
+            return np.zeros((len(free), 0, len(wide) + 1))
         rows = np.broadcast_to(np.eye(len(wide))[held] / wide[held, None], (len(free), len(held), len(wide)))
         values = (np.asarray(free, float)[:, held] - middle[held]) / wide[held]
         return np.concatenate([rows, values[..., None]], -1)
@@ -333,13 +341,15 @@ class Problem:
         known = np.isfinite(measured)
         return np.where(known, np.asarray(y, float) - np.where(known, measured, 0), 0) / self.data.sigma
 
-    def _chunks(self, point: Point) -> Iterator[tuple[slice, Chunk, Array]]:
-        """Trajectories by chunks of one size; the last is filled up with its last trajectory."""
+    def _chunks(self, point: Point) -> Iterator[tuple[slice, Chunk, np.ndarray]]:
+        """Trajectories by chunks of one size; the last is filled up with its last trajectory.
+
+        They are NumPy's arrays, which a compiled function takes in 10 us, and `jnp.asarray` in 200.
+        """
         for begin in range(0, self.trajectories, self.chunk):
             place = slice(begin, min(begin + self.chunk, self.trajectories))
             rows = np.minimum(np.arange(begin, begin + self.chunk), self.trajectories - 1)
-            arrays = (jnp.asarray(x[rows]) for x in (self.qpos, self.qvel, self.ctrl))
-            yield place, Chunk(*arrays), jnp.asarray(point.shift[:, rows])
+            yield place, Chunk(*(x[rows] for x in (self.qpos, self.qvel, self.ctrl))), point.shift[:, rows]
 
     def _chunk(self) -> int:
         """Trajectories whose measurements and derivatives fit into `MEMORY`."""

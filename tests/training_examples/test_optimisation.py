@@ -22,7 +22,8 @@ TRAINERS = (
     "training_loop",
     "tuned",
 )
-WITH_DATA = ("identify_cube", "identify_legs")  # recordings that are not part of the repository
+# recordings that are not part of the repository
+WITH_DATA = ("identify_cube", "identify_cube_posterior", "identify_legs")
 OTHERS = (*TRAINERS, *WITH_DATA, "watch", "in_mujoco", "walk_in_mujoco")
 NAMES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in OTHERS)
 
