@@ -329,7 +329,7 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     ended = (inner & ~outer) | (first & ~better) | is_over(count, s.rounds, options.iterations)
 
     report_now(count, new.cost, violation, new.controls)
-    again = (better | outer) & ~ended
+    again = (better | outer) & ~ended & ~s.ended
 
     def expand() -> tuple[Expansion, Array]:
         return _expand(problem, options, program, new, multipliers)
@@ -486,7 +486,8 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         return k + 1, best, jnp.minimum(merit, least), enough
 
     start = jnp.asarray(0), before, jnp.full_like(old, jnp.inf), jnp.asarray(False)
-    return while_each(lambda found: (found[0] < STEP_LENGTHS) & ~found[3], tries, start)[1]
+    # a batch goes on with problems that have ended: these try nothing
+    return while_each(lambda found: (found[0] < STEP_LENGTHS) & ~found[3] & ~s.ended, tries, start)[1]
 
 
 def _difference(m: Model, a: dict, b: dict) -> Array:
