@@ -708,7 +708,7 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
     m, e = problem.m, end.expansion
     otherwise = "with the controls given; start from others, or limit them"
     if int(end.count) < 0:
-        s = end._replace(cost=jnp.inf)
+        s = end._replace(cost=jnp.inf, ended=jnp.asarray(False))
         rows = jaxsim.jit(lambda p, s: _line_search(p, program, s).rows)(problem, s)
         for what, values in (("running", rows.running), ("final", rows.final)):
             for k, r in enumerate(values):
