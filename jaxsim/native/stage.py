@@ -189,9 +189,7 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
 
 
-def _columns_on_cpu(
-    plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]
-) -> list[Array] | None:
+def _columns_on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     try:
         return by_kernels(partial(vectors.run, flags=LINEAR), VECTORS, plan, worlds, count, operands)
     except UnsupportedPrimitive:  # the stages within have programs of their own, or say why not

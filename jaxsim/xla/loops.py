@@ -56,9 +56,7 @@ def computed_anyway(needed: Array, function: Callable[[], Any]) -> Any:
     return jax.tree.map(lambda x: jnp.where(needed, x, jnp.zeros_like(x)), function())
 
 
-def while_each(
-    cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any, group: int = GROUP
-) -> Any:
+def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any, group: int = GROUP) -> Any:
     """Repeat `state = body(state)` while `cond(state)`; in a batch on a CPU, only for active worlds.
 
     Under `vmap` a plain loop computes every world in every round, until the last one has finished. On a CPU each round
