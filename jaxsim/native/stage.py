@@ -328,8 +328,14 @@ def _in_vectors(eqn: Any) -> Any:
 
         moved = dict(zip(along.outputs, jax.lax.scan(one, None, operands[fixed:])[1], strict=True))
         size = len(operands[-1])
-        found = [v if isinstance(v, np.ndarray) or v in moved else env[v][0] for v in plan.traced.flat(VECTORS).outputs]
-        return [moved[x] if isinstance(x, Var) else jnp.broadcast_to(x, (size, *x.shape)) for x in found]
+
+        def result(v: Term) -> Array:
+            if isinstance(v, Var) and v in moved:
+                return moved[v]
+            x = env[v][0] if isinstance(v, Var) else v
+            return jnp.broadcast_to(x, (size, *x.shape))
+
+        return [result(v) for v in plan.traced.flat(VECTORS).outputs]
 
     return trace(of, [v.aval for v in eqn.invars])
 
