@@ -324,7 +324,7 @@ def _in_vectors(eqn: Any) -> Any:
             own = env | {v: (x, False) for v, x in zip(along.inputs[-plan.tangents :], tangents, strict=True)}
             for op in along.operations:
                 own |= by_jax(op, own)
-            return None, [own[v][0] for v in along.outputs]
+            return None, [own[v][0] for v in along.outputs if isinstance(v, Var)]
 
         moved = dict(zip(along.outputs, jax.lax.scan(one, None, operands[fixed:])[1], strict=True))
         size = len(operands[-1])
