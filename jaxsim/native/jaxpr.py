@@ -1,5 +1,6 @@
 """Flatten a jaxpr to one list of operations: inline calls, drop branches of other platforms and unused results."""
 
+from collections import ChainMap
 from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -18,6 +19,7 @@ MOST_TURNS = 4  # iterations of a loop that is unrolled, so that primitives of B
 
 # JAX operations that replace jaxsim's own primitives, by name: each takes an equation and returns a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
+VECTOR_FORMS = ChainMap[str, Callable[[Any], Any]]({}, PLAIN_FORMS)  # the same for vectors of worlds
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
 # The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
 HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
@@ -271,7 +273,7 @@ def _called(eqn: Any, platform: str) -> Any:
         return params["call"]
     if name == "scan" and platform == GPU and params["length"] <= MOST_TURNS and holds(BETWEEN, eqn.primitive, params):
         return _turns(eqn)
-    forms = CORE_FORMS if platform == CORE else PLAIN_FORMS
+    forms = {CORE: CORE_FORMS, VECTORS: VECTOR_FORMS}.get(platform, PLAIN_FORMS)
     return forms[name](eqn) if name in forms else None
 
 

@@ -32,6 +32,7 @@ from jaxsim.native.jaxpr import (
     CORE_FORMS,
     GPU,
     PLAIN_FORMS,
+    VECTOR_FORMS,
     VECTORS,
     Flat,
     Operation,
@@ -40,6 +41,7 @@ from jaxsim.native.jaxpr import (
     flatten,
     holds,
     nested,
+    trace,
 )
 from jaxsim.native.operations import VIEWS
 from jaxsim.native.segments import Segment, segments, with_all_results
@@ -60,7 +62,9 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # "wide": vectors of worlds;
 # "wide transpose": plain, but its transpose is wide;
 # "core": one world, and its derivatives, are programs of one core; a batch is plain;
-# "batches": as "core", and a batch, with its derivatives, is one program of vectors of worlds.
+# "batches": as "core", and a batch, with its derivatives, is one program of vectors of worlds;
+# "columns": a batch is one program of vectors of worlds, with loops over the directions of stages within. One world is
+#     plain, with programs of those stages.
 TRANSPOSED = {"wide transpose": "wide"}
 
 
@@ -131,6 +135,8 @@ def stage(
                 fall_back(label, UnsupportedPrimitive("a function in it prints or calls back"), backend)
             if made.effects:
                 return function(*args)
+            if form == "columns" and not takes_directions(made):
+                return jax.tree.unflatten(jax.tree.structure(shape), eval_jaxpr(made.jaxpr, made.consts, *leaves))
             closed, constants = _closed(made)
             found = _Traced(closed), shape, constants
             if known is not None and not constants:
@@ -161,7 +167,7 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
-    if plan.along:
+    if plan.along or plan.form == "columns":
         return None
     return by_kernels(tile.launch, GPU, plan, worlds, count, operands)
 
@@ -178,13 +184,22 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         of_worlds = worlds if any(worlds) else ()
         found = on_core(plan.traced.flat(CORE), plan.fixed, moving, operands, flags, of_worlds)
         return found if found is None or of_worlds else [x[None] for x in found]
-    if plan.form != "batches" or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
+    if plan.form not in ("batches", "columns") or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
+    if plan.form == "columns":
+        return _columns_on_cpu(plan, worlds, count, operands)
     if plan.traced.unknown:
         raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
     if plan.along:
         return _by_directions(plan, worlds, count, operands)
     return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
+
+
+def _columns_on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
+    try:
+        return by_kernels(partial(vectors.run, flags=LINEAR), VECTORS, plan, worlds, count, operands)
+    except UnsupportedPrimitive:  # the stages within have programs of their own, or say why not
+        return None
 
 
 def _by_directions(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
@@ -232,7 +247,7 @@ def by_kernels(
 ) -> list[Array]:
     """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
-    is_whole = platform == VECTORS and plan.form == "batches"
+    is_whole = platform == VECTORS and plan.form in ("batches", "columns")
     flat = with_all_results(flat, has_worlds) if is_whole else flat
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, not is_whole)
@@ -297,6 +312,42 @@ STAGE = NativeFunction(
 )
 CORE_FORMS[STAGE.name] = PLAIN_FORMS[STAGE.name]  # part of the program around it
 bind = STAGE.primitive.bind
+
+
+def _in_vectors(eqn: Any) -> Any:
+    """Return the closed jaxpr of a stage within a program of vectors of worlds: directions are the turns of a loop."""
+    plan = eqn.params["plan"]
+    if not plan.along:
+        return PLAIN_FORMS[STAGE.name](eqn)
+    shared, along = split(plan.traced.flat(VECTORS), plan.tangents)
+
+    def of(*operands: Array) -> list[Array]:
+        fixed = len(operands) - plan.tangents
+        env = {v: (x, False) for v, x in zip(shared.inputs, operands[:fixed], strict=True)}
+        for op in shared.operations:
+            env |= by_jax(op, env)
+
+        def one(_: None, tangents: Sequence[Array]) -> tuple[None, list[Array]]:
+            own = env | {v: (x, False) for v, x in zip(along.inputs[-plan.tangents :], tangents, strict=True)}
+            for op in along.operations:
+                own |= by_jax(op, own)
+            return None, [own[v][0] for v in along.outputs if isinstance(v, Var)]
+
+        moved = dict(zip(along.outputs, jax.lax.scan(one, None, operands[fixed:])[1], strict=True))
+        size = len(operands[-1])
+
+        def result(v: Term) -> Array:
+            if isinstance(v, Var) and v in moved:
+                return moved[v]
+            x = env[v][0] if isinstance(v, Var) else v
+            return jnp.broadcast_to(x, (size, *x.shape))
+
+        return [result(v) for v in plan.traced.flat(VECTORS).outputs]
+
+    return trace(of, [v.aval for v in eqn.invars])
+
+
+VECTOR_FORMS[STAGE.name] = _in_vectors
 
 
 def takes_directions(closed: Any) -> bool:

@@ -41,8 +41,10 @@ from jaxsim.optim.rounds import (
     next_weight,
     verdict,
 )
+from jaxsim.xla.loops import where_needed, while_each
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
+GROUP = 256  # problems of a batch in a round; within it those that need another rollout or expansion are gathered
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 Step = Callable[[Model, Data], Data]
@@ -196,7 +198,8 @@ def ddp(
     """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
 
     They are contracted with the costate, so that a step costs one derivative of a gradient for each direction. Second
-    derivatives of running residuals are added. Negative eigenvalues of the Hessian of a step are set to zero.
+    derivatives of residuals are added. Where the Hessian by the controls of a step is indefinite, the control law is
+    that of the matrix with its eigenvalues made positive; near a minimum the search is Newton's method.
     """
     options = Ddp() if options is None else options
     rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
@@ -244,7 +247,7 @@ def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program
     """The result, and the last state of the loop."""
     begin = _begin(problem, controls, options, program)
     with tracing_once():
-        end = jax.lax.while_loop(lambda s: ~s.ended, partial(_round, problem, options, program), begin)
+        end = while_each(lambda s: ~s.ended, partial(_round, problem, options, program), begin, GROUP)
     violation = jnp.maximum(end.violation, _widest(end.gaps))
     violated = violation > options.violation
     result = Result(
@@ -326,17 +329,17 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     ended = (inner & ~outer) | (first & ~better) | is_over(count, s.rounds, options.iterations)
 
     report_now(count, new.cost, violation, new.controls)
-    again = (better | outer) & ~ended
+    again = (better | outer) & ~ended & ~s.ended
 
-    def expand(_: None) -> tuple[Expansion, Array]:
+    def expand() -> tuple[Expansion, Array]:
         return _expand(problem, options, program, new, multipliers)
 
-    expansion, cost = jax.lax.cond(again, expand, lambda _: (s.expansion, new.cost), None)
+    expansion, cost = where_needed(again, expand, (s.expansion, new.cost))
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
     weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
 
     def law(_: None) -> tuple[Array, Array, Array]:
-        return _backward(problem, expansion, new.controls, new.gaps, weight)
+        return _backward(problem, options, expansion, new.controls, new.gaps, weight)
 
     feed, gains, promised = jax.lax.cond(ended, lambda _: (s.feed, s.gains, s.promised), law, None)
     closing = s.closing
@@ -482,8 +485,9 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         best = jax.tree.map(lambda a, b: jnp.where(taken, a, b), path, best)
         return k + 1, best, jnp.minimum(merit, least), enough
 
-    start = 0, before, jnp.full_like(old, jnp.inf), jnp.asarray(False)
-    return jax.lax.while_loop(lambda found: (found[0] < STEP_LENGTHS) & ~found[3], tries, start)[1]
+    start = jnp.asarray(0), before, jnp.full_like(old, jnp.inf), jnp.asarray(False)
+    # a batch goes on with problems that have ended: these try nothing
+    return while_each(lambda found: (found[0] < STEP_LENGTHS) & ~found[3] & ~s.ended, tries, start)[1]
 
 
 def _difference(m: Model, a: dict, b: dict) -> Array:
@@ -503,10 +507,11 @@ def _cost(given: tuple[Costs, Array], d: Data, i: Array, multipliers: Multiplier
     return rows, terms.value_of(costs, rows, i == length, i > length, multipliers)
 
 
-def _semidefinite(h: Array) -> Array:
-    """Symmetric part of `h` with its negative eigenvalues set to zero."""
-    values, vectors = jnp.linalg.eigh(0.5 * (h + h.T))
-    return jnp.einsum("ij,j,kj->ik", vectors, jnp.maximum(values, 0), vectors)
+def _definite(h: Array) -> Array:
+    """Return a symmetric matrix with its eigenvalues replaced by their sizes, none far below the largest."""
+    values, vectors = jnp.linalg.eigh(h)
+    sizes = jnp.abs(values)
+    return jnp.einsum("ij,j,kj->ik", vectors, jnp.maximum(sizes, LEAST_WEIGHT * jnp.max(sizes)), vectors)
 
 
 def _expand(
@@ -584,7 +589,7 @@ def _expand(
 
         of = path.states, _with_last(problem, path.controls), costates, by_rows
         second = jax.vmap(curved)(*of)
-        hess = jax.vmap(_semidefinite)(hess + jnp.where((steps <= problem.length)[:, None, None], second, 0))
+        hess = hess + jnp.where((steps <= problem.length)[:, None, None], 0.5 * (second + second.mT), 0)
     luu = jnp.where(alive[:, None, None], hess[:, nx:, nx:], jnp.eye(nu, dtype=dtype))  # which is no singular system
     e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B)
     return e, jnp.sum(values)
@@ -624,11 +629,12 @@ def _is_flat(e: Expansion) -> Array:
 
 
 def _backward(
-    problem: Problem, e: Expansion, controls: Array, gaps: Array, weight: Array
+    problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array
 ) -> tuple[Array, Array, Array]:
     """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement: a Riccati recursion.
 
-    The gaps (n, nx) are closed by a whole step.
+    The gaps (n, nx) are closed by a whole step. Where second derivatives make the Hessian by the controls indefinite,
+    the control law is that of a positive one; the value has the Hessian as it is, so that other steps are Newton's.
     """
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
@@ -639,8 +645,9 @@ def _backward(
         qx, qu = e.lx + e.A.T @ vx, e.lu + e.B.T @ vx
         qxx, quu = e.lxx + e.A.T @ vxx @ e.A, e.luu + e.B.T @ vxx @ e.B
         qux = e.lux + e.B.T @ vxx @ e.A
-        scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
-        regular = quu + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
+        regular = _definite(quu) if options.second_order else quu
+        scale = jnp.maximum(jnp.trace(regular) / len(quu), 1e-12)
+        regular = regular + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
         feed, gain = _control_law(regular, qu, qux, problem.low - u, problem.high - u)
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
@@ -701,7 +708,7 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
     m, e = problem.m, end.expansion
     otherwise = "with the controls given; start from others, or limit them"
     if int(end.count) < 0:
-        s = end._replace(cost=jnp.inf)
+        s = end._replace(cost=jnp.inf, ended=jnp.asarray(False))
         rows = jaxsim.jit(lambda p, s: _line_search(p, program, s).rows)(problem, s)
         for what, values in (("running", rows.running), ("final", rows.final)):
             for k, r in enumerate(values):

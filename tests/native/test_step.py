@@ -211,6 +211,20 @@ def test_a_jacobian_is_a_program_of_vectors_of_directions(jacobian, calls):
     np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
 
 
+def test_a_of_a_batch_is_one_program():
+    """Nothing passes through memory between the step and its derivatives: directions are turns of loops."""
+    m = jaxsim.load_model(BALL)
+    d, v = jaxsim.make_data(m), 0.1 * np.random.default_rng(0).normal(size=(9, m.nv))
+
+    def of(step):
+        return jax.jit(jax.vmap(lambda v: jaxsim.transition_derivatives(m, d.replace(qvel=v), step).A)).lower(v)
+
+    program = of(jaxsim.step)
+    assert program.as_text().count("custom_call @jaxsim_") == 1
+    got, want = (f.compile()(v) for f in (program, of(step_by_stages)))
+    np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
+
+
 @pytest.mark.slow
 def test_a_of_a_batch_is_native_where_a_box_meets_a_capsule():
     """The search of such pairs is part of the program: nothing runs by XLA instead."""

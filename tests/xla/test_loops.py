@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsim.xla.loops import GROUP, while_each, while_packed, without_unused
+from jaxsim.xla.loops import GROUP, where_needed, while_each, while_packed, without_unused
 
 
 def collatz(x, step=3):
@@ -64,6 +64,21 @@ def test_worlds_that_are_done_are_not_computed():
     np.testing.assert_array_equal(run(n), 0)
     jax.effects_barrier()
     assert len(seen) == 10 * GROUP
+
+
+def test_what_few_worlds_need_is_computed_for_their_group():
+    seen = []
+
+    def double(x):
+        jax.debug.callback(seen.append, x)
+        return 2 * x
+
+    needed, x = np.zeros(3 * GROUP, bool), np.arange(3.0 * GROUP)
+    needed[[7, 2 * GROUP]] = True
+    run = jax.jit(jax.vmap(lambda n, x: where_needed(n, lambda: double(x), x)))
+    np.testing.assert_array_equal(run(needed, x), np.where(needed, 2 * x, x))
+    jax.effects_barrier()
+    assert len(seen) == GROUP
 
 
 def test_a_world_has_the_same_bits_wherever_it_is():

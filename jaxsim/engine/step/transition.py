@@ -14,7 +14,7 @@ from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step import forward
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
-from jaxsim.native.stage import keeping_residuals, takes_directions
+from jaxsim.native.stage import keeping_residuals, stage, takes_directions
 from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
 
 CHUNK = 4  # directions propagated together; more do not fit the caches with a batch of worlds
@@ -67,7 +67,8 @@ def by_columns(f: Callable[..., Any]) -> Callable[..., tuple[Any, list[tuple[Arr
     `f` returns its outputs and the auxiliary results, like a function of `jax.linearize` with `has_aux`.
     `f` is linearised once. The directions of one argument are then propagated only through operations that depend on
     it, since the derivative of a linear function omits zeros. Controls act only through actuators and the solver;
-    velocities do not act through kinematics, collisions and Jacobians.
+    velocities do not act through kinematics, collisions and Jacobians. A batch of worlds on a CPU is one native
+    program, which keeps nothing between the step and its derivatives.
     """
 
     def jacobians(*at: Array) -> tuple[Any, list[tuple[Array, ...]]]:
@@ -81,7 +82,7 @@ def by_columns(f: Callable[..., Any]) -> Callable[..., tuple[Any, list[tuple[Arr
             blocks.append(_columns(along, jnp.eye(x.size, dtype=x.dtype)) if x.size else none)
         return more, list(zip(*blocks, strict=True))
 
-    return jacobians
+    return stage(jacobians, "columns", "derivatives of a step")
 
 
 def _columns(f: Callable[[Array], Any], directions: Array) -> list[Array]:
