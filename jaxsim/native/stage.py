@@ -63,6 +63,8 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # "wide transpose": plain, but its transpose is wide;
 # "core": one world, and its derivatives, are programs of one core; a batch is plain;
 # "batches": as "core", and a batch, with its derivatives, is one program of vectors of worlds;
+# "loops": as "batches", for a loop over stages. A GPU leaves the loop to XLA, and so does a CPU if it does not know an
+#     operation: the stages within have programs of their own;
 # "columns": a batch is one program of vectors of worlds, with loops over the directions of stages within. One world is
 #     plain, with programs of those stages.
 TRANSPOSED = {"wide transpose": "wide"}
@@ -167,7 +169,7 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
-    if plan.along or plan.form == "columns":
+    if plan.along or plan.form in ("columns", "loops"):
         return None
     return by_kernels(tile.launch, GPU, plan, worlds, count, operands)
 
@@ -177,17 +179,19 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
-    if plan.form in ("batches", "core") and not plan.along and (not any(worlds) or count < FEWEST_WORLDS):
+    if plan.form in ("batches", "loops", "core") and not plan.along and (not any(worlds) or count < FEWEST_WORLDS):
         flags = ONCE_LINEAR if plan.tangents else ONCE
         first = len(operands) - plan.tangents if plan.tangents else 0
         moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
         of_worlds = worlds if any(worlds) else ()
         found = on_core(plan.traced.flat(CORE), plan.fixed, moving, operands, flags, of_worlds)
         return found if found is None or of_worlds else [x[None] for x in found]
-    if plan.form not in ("batches", "columns") or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
+    if plan.form not in ("batches", "loops", "columns") or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
     if plan.form == "columns":
         return _columns_on_cpu(plan, worlds, count, operands)
+    if plan.traced.unknown and plan.form == "loops" and takes_directions(plan.traced.closed):
+        return None
     if plan.traced.unknown:
         raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
     if plan.along:
@@ -247,7 +251,7 @@ def by_kernels(
 ) -> list[Array]:
     """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
-    is_whole = platform == VECTORS and plan.form in ("batches", "columns")
+    is_whole = platform == VECTORS and plan.form in ("batches", "loops", "columns")
     flat = with_all_results(flat, has_worlds) if is_whole else flat
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, not is_whole)

@@ -20,11 +20,13 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import IntegratorType
+from jaxsim.core.types import Backend, IntegratorType
 from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
 from jaxsim.engine.step.transition import by_columns
+from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
+from jaxsim.native.linalg import solve
 from jaxsim.native.stage import stage, tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
@@ -45,6 +47,7 @@ from jaxsim.xla.loops import where_needed, while_each
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
 GROUP = 256  # problems of a batch in a round; within it those that need another rollout or expansion are gathered
+NATIVE_STATES, NATIVE_CONTROLS = 16, 3  # of problems whose backward pass is a native program: matrices are small
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 Step = Callable[[Model, Data], Data]
@@ -470,13 +473,14 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(d), (xs, low, high, pad(s.gaps), nodes))
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
+    run = stage(trial, "plain" if m.opt.backend == Backend.XLA else "loops", "a rollout", m.opt.backend)
     before = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
     old = _merit(before, s.closing)
 
     def tries(found: tuple) -> tuple:
         k, best, least, _ = found
         alpha = jnp.asarray(0.5, least.dtype) ** k
-        path = trial(alpha)
+        path = run(alpha)
         merit = _merit(path, s.closing)
         merit = jnp.where(jnp.isfinite(merit), merit, jnp.inf)
         better = merit < least
@@ -543,7 +547,7 @@ def _expand(
             state, before = at_begin  # and its derivative by the first state and the control
             after, (first, second) = by_columns(moved(program._replace(substeps=1), state, u))(*at)
             *by_state, by_control = first
-            total = jnp.concatenate(by_state, axis=1) @ before
+            total = _product(jnp.concatenate(by_state, axis=1), before)
             return (after, total.at[:, nx:].add(by_control)), jnp.concatenate(second, axis=1)
 
         begin = state, jnp.eye(nx, nx + nu, dtype=dtype)
@@ -565,7 +569,8 @@ def _expand(
         r = jnp.where(counts > 0, flat_rows(rows, dtype), 0)
         slope = jnp.where(counts[:, None] > 0, slope, 0)
         by_rows, curve = jax.grad(value)(r), jax.hessian(value)(r)
-        return value(r), slope.T @ by_rows, slope.T @ curve @ slope, by_rows
+        hess = _product(_product(slope.T, curve), slope)
+        return value(r), _product(slope.T, by_rows[:, None])[:, 0], hess, by_rows
 
     mus = multipliers._replace(penalty=None)
     values, grad, hess, by_rows = jax.vmap(expand)(steps, path.rows, slopes, mus)
@@ -637,6 +642,18 @@ def _backward(
     the control law is that of a positive one; the value has the Hessian as it is, so that other steps are Newton's.
     """
 
+    limits = problem.low, problem.high
+    is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
+    if options.second_order or not is_small:
+        return _riccati(options.second_order, limits, e, controls, gaps, weight)
+    return stage(partial(_riccati, False), "loops", "the backward pass")(limits, e, controls, gaps, weight)
+
+
+def _riccati(
+    second_order: bool, limits: tuple[Array, Array], e: Expansion, controls: Array, gaps: Array, weight: Array
+) -> tuple[Array, Array, Array]:
+    low, high = limits
+
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
         vx, vxx = value
         e, u, gap = xs
@@ -645,10 +662,10 @@ def _backward(
         qx, qu = e.lx + e.A.T @ vx, e.lu + e.B.T @ vx
         qxx, quu = e.lxx + e.A.T @ vxx @ e.A, e.luu + e.B.T @ vxx @ e.B
         qux = e.lux + e.B.T @ vxx @ e.A
-        regular = _definite(quu) if options.second_order else quu
+        regular = _definite(quu) if second_order else quu
         scale = jnp.maximum(jnp.trace(regular) / len(quu), 1e-12)
         regular = regular + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
-        feed, gain = _control_law(regular, qu, qux, problem.low - u, problem.high - u)
+        feed, gain = _control_law(regular, qu, qux, low - u, high - u)
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
         return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, closed - feed @ (qu + 0.5 * quu @ feed))
@@ -660,16 +677,26 @@ def _backward(
 
 def _control_law(h: Array, g: Array, by_state: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Change of the controls (nu,) that minimises x' h x / 2 + g' x within limits, and its derivative by the state."""
-    whole = -jnp.linalg.solve(h, jnp.column_stack([g, by_state]))
+    whole = -_solved(h, jnp.column_stack([g, by_state]))
     x = whole[:, 0]
 
     def limited(_: None) -> tuple[Array, Array]:
         x, free = box_newton(h, g, low, high)
-        solved = jnp.linalg.solve(jnp.where(free[:, None] & free[None], h, jnp.eye(len(g), dtype=h.dtype)), by_state)
+        solved = _solved(jnp.where(free[:, None] & free[None], h, jnp.eye(len(g), dtype=h.dtype)), by_state)
         return x, -jnp.where(free[:, None], solved, 0)
 
     is_minimum = jnp.all((low < x) & (x < high)) & (g @ x <= 0)
     return jax.lax.cond(is_minimum, lambda _: (x, whole[:, 1:]), limited, None)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Multiply matrices; of few rows and columns as a sum, since a library takes a call for each of a batch."""
+    return matmul(a, b) if max(*a.shape, *b.shape) <= NATIVE_STATES else a @ b
+
+
+def _solved(a: Array, b: Array) -> Array:
+    """Solve a x = b; of few rows by operations that native programs know, of more by a library."""
+    return solve(a, b) if len(a) <= NATIVE_CONTROLS else jnp.linalg.solve(a, b)
 
 
 def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:
@@ -686,7 +713,7 @@ def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Arra
         free = free_at(x)
         gradient = jnp.where(free, h @ x + g, 0)
         matrix = jnp.where(free[:, None] & free[None], h, jnp.eye(len(g), dtype=h.dtype))
-        direction = -jnp.linalg.solve(matrix, gradient)
+        direction = -_solved(matrix, gradient[:, None])[:, 0]
         trials = jnp.clip(x + jnp.asarray(0.5 ** jnp.arange(8), x.dtype)[:, None] * direction, low, high)
         values = jax.vmap(value)(trials)
         best = jnp.argmin(values)
