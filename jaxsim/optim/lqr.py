@@ -26,7 +26,7 @@ from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fiel
 from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
-from jaxsim.native.linalg import solve
+from jaxsim.native.linalg import cholesky, solve
 from jaxsim.native.stage import stage, tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
@@ -201,8 +201,8 @@ def ddp(
     """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
 
     They are contracted with the costate, so that a step costs one derivative of a gradient for each direction. Second
-    derivatives of residuals are added. Where the Hessian by the controls of a step is indefinite, the control law is
-    that of the matrix with its eigenvalues made positive; near a minimum the search is Newton's method.
+    derivatives of residuals are added. A round is a step of Newton's method if all Hessians by the controls are
+    positive; else negative eigenvalues of the Hessians of steps are set to zero.
     """
     options = Ddp() if options is None else options
     rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
@@ -511,11 +511,10 @@ def _cost(given: tuple[Costs, Array], d: Data, i: Array, multipliers: Multiplier
     return rows, terms.value_of(costs, rows, i == length, i > length, multipliers)
 
 
-def _definite(h: Array) -> Array:
-    """Return a symmetric matrix with its eigenvalues replaced by their sizes, none far below the largest."""
+def _semidefinite(h: Array) -> Array:
+    """Return symmetric matrices with their negative eigenvalues set to zero."""
     values, vectors = jnp.linalg.eigh(h)
-    sizes = jnp.abs(values)
-    return jnp.einsum("ij,j,kj->ik", vectors, jnp.maximum(sizes, LEAST_WEIGHT * jnp.max(sizes)), vectors)
+    return jnp.einsum("...ij,...j,...kj->...ik", vectors, jnp.maximum(values, 0), vectors)
 
 
 def _expand(
@@ -638,20 +637,25 @@ def _backward(
 ) -> tuple[Array, Array, Array]:
     """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement: a Riccati recursion.
 
-    The gaps (n, nx) are closed by a whole step. Where second derivatives make the Hessian by the controls indefinite,
-    the control law is that of a positive one; the value has the Hessian as it is, so that other steps are Newton's.
+    The gaps (n, nx) are closed by a whole step. With second derivatives this is a step of Newton's method if all
+    Hessians by the controls are positive, else that of steps without negative curvature.
     """
-
     limits = problem.low, problem.high
-    is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
-    if options.second_order or not is_small:
-        return _riccati(options.second_order, limits, e, controls, gaps, weight)
-    return stage(partial(_riccati, False), "loops", "the backward pass")(limits, e, controls, gaps, weight)
+    if not options.second_order:
+        is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
+        run = stage(_riccati, "loops", "the backward pass") if is_small else _riccati
+        return run(limits, e, controls, gaps, weight)[:3]
+    newton = _riccati(limits, e, controls, gaps, weight)
+    hess = _semidefinite(jnp.block([[e.lxx, e.lux.mT], [e.lux, e.luu]]))
+    n = e.lx.shape[1]
+    convex = e._replace(lxx=hess[:, :n, :n], lux=hess[:, n:, :n], luu=hess[:, n:, n:])
+    return jax.lax.cond(newton[3], lambda: newton[:3], lambda: _riccati(limits, convex, controls, gaps, weight)[:3])
 
 
 def _riccati(
-    second_order: bool, limits: tuple[Array, Array], e: Expansion, controls: Array, gaps: Array, weight: Array
-) -> tuple[Array, Array, Array]:
+    limits: tuple[Array, Array], e: Expansion, controls: Array, gaps: Array, weight: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return the results of `_backward`, and whether all Hessians by the controls are positive."""
     low, high = limits
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
@@ -662,17 +666,18 @@ def _riccati(
         qx, qu = e.lx + e.A.T @ vx, e.lu + e.B.T @ vx
         qxx, quu = e.lxx + e.A.T @ vxx @ e.A, e.luu + e.B.T @ vxx @ e.B
         qux = e.lux + e.B.T @ vxx @ e.A
-        regular = _definite(quu) if second_order else quu
-        scale = jnp.maximum(jnp.trace(regular) / len(quu), 1e-12)
-        regular = regular + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
+        scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
+        regular = quu + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
         feed, gain = _control_law(regular, qu, qux, low - u, high - u)
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
-        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, closed - feed @ (qu + 0.5 * quu @ feed))
+        improvement = closed - feed @ (qu + 0.5 * quu @ feed)
+        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, improvement, jnp.isfinite(cholesky(quu)[-1, -1]))
 
     before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
-    feeds, gains, expected = jax.lax.scan(back, (last.lx, last.lxx), (before, controls, gaps), reverse=True)[1]
-    return feeds, gains, jnp.sum(expected)
+    found = jax.lax.scan(back, (last.lx, last.lxx), (before, controls, gaps), reverse=True)[1]
+    feeds, gains, improvement, is_positive = found
+    return feeds, gains, jnp.sum(improvement), jnp.all(is_positive)
 
 
 def _control_law(h: Array, g: Array, by_state: Array, low: Array, high: Array) -> tuple[Array, Array]:
