@@ -194,7 +194,7 @@ def by_jacobian_of_one(f, x, d):
         pytest.param(by_jacrev, 3, marks=pytest.mark.slow),
         pytest.param(by_directions_of_a_batch, 3, marks=pytest.mark.slow),
         pytest.param(by_jacobian_of_one, 5, marks=pytest.mark.slow),  # its step is operations of JAX with three calls
-        pytest.param(by_batch_of_one, 4, marks=pytest.mark.slow),  # its step is a program of a core, with the solver's
+        pytest.param(by_batch_of_one, 5, marks=pytest.mark.slow),  # its step is a program of a core, with the solver's
     ],
 )
 def test_a_jacobian_is_a_program_of_vectors_of_directions(jacobian, calls):
