@@ -252,12 +252,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--solid", action="store_true", help="inertia within 15 % of a solid cube's")
 
 
+def read(path: Path) -> list[np.ndarray]:
+    if not path.exists():
+        raise SystemExit(f"{path} does not exist: pass the tosses with --data")
+    with np.load(path) as record:
+        return [record[name].astype(float) for name in record.files]
+
+
 def main():
     args = options(__doc__, x64=False, add=add_options)
-    if not args.data.exists():
-        raise SystemExit(f"{args.data} does not exist: pass the tosses with --data")
-    with np.load(args.data) as record:
-        tosses = [record[name].astype(float) for name in record.files]
+    tosses = read(args.data)
     order = np.random.default_rng(args.seed).permutation(len(tosses))
     count = 40 if args.smoke else int(0.75 * len(tosses))
     fitted, held_out = ([tosses[i] for i in part] for part in (order[:count], order[int(0.75 * len(tosses)) :]))

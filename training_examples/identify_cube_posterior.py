@@ -31,10 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main():
     args = options(__doc__, x64=False, add=add_options)
-    if not args.data.exists():
-        raise SystemExit(f"{args.data} does not exist: pass the tosses with --data")
-    with np.load(args.data) as record:
-        tosses = [record[name].astype(float) for name in record.files]
+    tosses = cube.read(args.data)
     order = np.random.default_rng(args.seed).permutation(len(tosses))[: int(0.75 * len(tosses))]  # those fitted
     impacts = (cube.impact(tosses[i], BEFORE, ROWS) for i in order)
     parts = np.array([part for part in impacts if part is not None][: 4 if args.smoke else args.windows])

@@ -225,7 +225,8 @@ def _record_all(
 def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = (), count: int = 0) -> list[Array]:
     """Return the results of the operations for one world, or for `count` worlds. Raises CompilerMissing."""
     flat, tables, parts = made[:3]
-    native.begin(_COPIES)
+    if any(moving):
+        native.begin(_COPIES)
     for _, source in parts:
         if source is not None:
             native.begin(source, made.flags)

@@ -20,14 +20,15 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import Backend, IntegratorType
+from jaxsim.core.types import IntegratorType
 from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
+from jaxsim.engine.step.forward import by_backend
 from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
 from jaxsim.native.linalg import cholesky, solve
-from jaxsim.native.stage import stage, tracing_once
+from jaxsim.native.stage import tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
@@ -449,7 +450,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
     )
     low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
     nodes = jax.tree.map(lambda x: jnp.concatenate([x[1:], x[-1:]]), s.states)
-    control, cost = stage(_control, "core", "the feedback"), stage(_cost, "core", "the cost")  # one program each
+    control, cost = by_backend(m, _control, "core", "the feedback"), by_backend(m, _cost, "core", "the cost")
 
     def across(alpha: Array, i: Array, new: Data, gap: Array, node: dict) -> tuple[dict, Array]:
         """The next state, on the other side of what is left of a gap: at first the whole of it."""
@@ -473,7 +474,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(d), (xs, low, high, pad(s.gaps), nodes))
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
-    run = stage(trial, "plain" if m.opt.backend == Backend.XLA else "loops", "a rollout", m.opt.backend)
+    run = by_backend(m, trial, "loops", "a rollout")
     before = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
     old = _merit(before, s.closing)
 
@@ -643,19 +644,23 @@ def _backward(
     limits = problem.low, problem.high
     if not options.second_order:
         is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
-        run = stage(_riccati, "loops", "the backward pass") if is_small else _riccati
+        run = by_backend(problem.m, _riccati, "loops", "the backward pass") if is_small else _riccati
         return run(limits, e, controls, gaps, weight)[:3]
-    newton = _riccati(limits, e, controls, gaps, weight)
-    hess = _semidefinite(jnp.block([[e.lxx, e.lux.mT], [e.lux, e.luu]]))
-    n = e.lx.shape[1]
-    convex = e._replace(lxx=hess[:, :n, :n], lux=hess[:, n:, :n], luu=hess[:, n:, n:])
-    return jax.lax.cond(newton[3], lambda: newton[:3], lambda: _riccati(limits, convex, controls, gaps, weight)[:3])
+    *newton, by_controls = _riccati(limits, e, controls, gaps, weight)
+
+    def convex() -> tuple[Array, Array, Array]:
+        hess, n = _semidefinite(jnp.block([[e.lxx, e.lux.mT], [e.lux, e.luu]])), e.lx.shape[1]
+        parts = e._replace(lxx=hess[:, :n, :n], lux=hess[:, n:, :n], luu=hess[:, n:, n:])
+        return _riccati(limits, parts, controls, gaps, weight)[:3]
+
+    is_positive = jnp.all(jnp.isfinite(cholesky(by_controls)))
+    return jax.lax.cond(is_positive, lambda: tuple(newton), convex)
 
 
 def _riccati(
     limits: tuple[Array, Array], e: Expansion, controls: Array, gaps: Array, weight: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Return the results of `_backward`, and whether all Hessians by the controls are positive."""
+    """Return the results of `_backward`, and the Hessians by the controls (n, nu, nu)."""
     low, high = limits
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
@@ -672,12 +677,12 @@ def _riccati(
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
         improvement = closed - feed @ (qu + 0.5 * quu @ feed)
-        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, improvement, jnp.isfinite(cholesky(quu)[-1, -1]))
+        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, improvement, quu)
 
     before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
     found = jax.lax.scan(back, (last.lx, last.lxx), (before, controls, gaps), reverse=True)[1]
-    feeds, gains, improvement, is_positive = found
-    return feeds, gains, jnp.sum(improvement), jnp.all(is_positive)
+    feeds, gains, improvement, by_controls = found
+    return feeds, gains, jnp.sum(improvement), by_controls
 
 
 def _control_law(h: Array, g: Array, by_state: Array, low: Array, high: Array) -> tuple[Array, Array]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Data
@@ -190,9 +190,11 @@ def step(m: Model, d: Data) -> Data:
     return (by_backend(m, step_by_stages) if m.opt.backend or nvrtc.makes_programs() else step_by_stages)(m, d)
 
 
-def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> Callable[..., Data]:
-    """Return the function as a stage that runs on the backend `m.opt.backend`."""
-    return stage(function, "plain" if m.opt.backend == Backend.XLA else form, "the step", m.opt.backend)
+def by_backend(
+    m: Model, function: Callable[..., Any], form: str = "plain", label: str = "the step"
+) -> Callable[..., Any]:
+    """Return the function as a stage that runs on the backend `m.opt.backend`; `label` names it in messages."""
+    return stage(function, "plain" if m.opt.backend == Backend.XLA else form, label, m.opt.backend)
 
 
 def not_one_program(m: Model, d: Data) -> str | None:
