@@ -18,7 +18,8 @@ typedef T* Matrix;
 typedef T (*Matrix)[NV];
 #define ENTRY(h, c, i, j) (h)[c][i]
 #define EVERY_ROW(i, j) UNROLL for (int i = 0; i < NV; ++i)
-#define COLUMN_NUMBERS (2 * PITCH)
+#define COLUMN UP(NV + 1)
+#define COLUMN_NUMBERS (2 * COLUMN)
 #endif
 
 #define EACH(c, j) UNROLL for (int c = 0, j = lane; c < COLS; ++c, j += LANES) if (j < NV)
@@ -95,48 +96,65 @@ FUNCTION int largest(int lane, int x, int* shared) {
 }
 
 #if !MANY
-/* Elimination without square roots. After it lane j holds row j of the upper factor below its diagonal, and the columns
-   of the lower one, not yet divided by the pivots, above it; `pivot` gets 1 / D. Golub and Van Loan, 4.1. */
-FUNCTION void factorise(int lane, T* columns, Matrix h, T* pivot) {
+/* x of lane `other`; `shared` has two numbers, which successive calls use in turn */
+#if defined(__CUDACC_RTC__) && WARPS == 1
+#define OF_LANE(lane, other, x, shared, turn) __shfl_sync(0xffffffff, x, other)
+#elif LANES == 1
+#define OF_LANE(lane, other, x, shared, turn) (x)
+#else
+#define OF_LANE(lane, other, x, shared, turn) of_lane(lane, other, x, (shared) + ((turn) & 1))
+FUNCTION T of_lane(int lane, int other, T x, T* shared) {
+  if (lane == other) shared[0] = x;
+  sync();
+  return shared[0];
+}
+#endif
+
+/* Elimination without square roots of a symmetric matrix, and its first half for the vector b, in place. What is left
+   stays symmetric, so that a pivot's column is a row: one entry of each lane. After it lane j holds row j of the upper
+   factor below its diagonal, and the columns of the lower one, not yet divided by the pivots, above it; `pivot` gets
+   1 / D. Golub and Van Loan, 4.1. */
+FUNCTION void factorise(int lane, T* columns, Matrix h, T* pivot, T* b) {
   UNROLL for (int k = 0; k < NV; ++k) {
-    T* column = columns + (k & 1) * PITCH;
-    if (lane == k % LANES) {
-      UNROLL for (int i = k; i < NV; ++i) column[i] = h[k / LANES][i];
-    }
+    T* column = columns + (k & 1) * COLUMN;
+    EACH(c, j) column[j] = h[c][k];
+    if (lane == k % LANES) column[NV] = b[k / LANES];
     sync();
-    T d = column[k], inverse = d > 0 ? 1 / d : NAN;
-    UNROLL for (int c = 0; c < COLS; ++c) {
+    T d = column[k], inverse = d > 0 ? reciprocal(d) : NAN;
+    UNROLL for (int c = k / LANES; c < COLS; ++c) {
       int j = lane + LANES * c;
       if (j == k) pivot[c] = inverse;
-      if (j > k && j < NV) {
-        T m = column[j] * inverse;
-        UNROLL for (int i = k + 1; i < NV; ++i) h[c][i] -= m * column[i];
-      }
+      T m = j > k ? h[c][k] * inverse : 0; /* lanes that have their factor subtract zero: a branch takes longer */
+      UNROLL for (int i = k + 1; i < NV; ++i) h[c][i] -= m * column[i];
+      b[c] -= m * column[NV];
     }
   }
   sync();
 }
 
-/* x of the factorised matrix for b; in place */
-FUNCTION void substitute(int lane, T* columns, Matrix h, const T* pivot, T* b) {
+/* the first half of the elimination for another vector, in place */
+FUNCTION void eliminate(int lane, T* columns, Matrix h, const T* pivot, T* b) {
   UNROLL for (int k = 0; k < NV; ++k) {
-    if (lane == k % LANES) columns[k & 1] = b[k / LANES] * pivot[k / LANES];
-    sync();
-    T x = columns[k & 1];
+    T x = OF_LANE(lane, k % LANES, b[k / LANES] * pivot[k / LANES], columns, k);
     UNROLL for (int c = 0; c < COLS; ++c)
       if (lane + LANES * c > k) b[c] -= h[c][k] * x;
   }
+  sync();
+}
+
+/* the second half: x of the factorised matrix, in place */
+FUNCTION void substitute(int lane, T* columns, Matrix h, const T* pivot, T* b) {
   UNROLL for (int k = NV - 1; k >= 0; --k) {
-    if (lane == k % LANES) columns[2 + (k & 1)] = b[k / LANES] *= pivot[k / LANES];
-    sync();
-    T x = columns[2 + (k & 1)];
+    T x = OF_LANE(lane, k % LANES, b[k / LANES] * pivot[k / LANES], columns, k);
     UNROLL for (int c = 0; c < COLS; ++c)
       if (lane + LANES * c < k) b[c] -= h[c][k] * x;
   }
+  UNROLL for (int c = 0; c < COLS; ++c) b[c] *= pivot[c];
   sync();
 }
 #else
 #define FACTORISED(columns) (columns) + PITCH, columns /* memory of the elimination, 1 / D */
-#define factorise(lane, columns, h, pivot) OF(eliminate_in_memory)(lane, h, FACTORISED(columns))
+#define factorise(lane, columns, h, pivot, b) OF(eliminate_in_memory)(lane, h, FACTORISED(columns))
+#define eliminate(lane, columns, h, pivot, b)
 #define substitute(lane, columns, h, pivot, b) OF(substitute_in_memory)(lane, h, FACTORISED(columns), b)
 #endif

@@ -43,11 +43,9 @@ class Lanes(NamedTuple):
 HOST = Lanes(1, 1, 1)
 
 
-def lanes_for(columns: int, bytes_of_world: int) -> Lanes:
-    """Return one lane for each column: one warp a world, with several worlds in a block, or a whole block a world."""
-    lanes = -(-columns // WARP) * WARP
-    fit = SHARED_BYTES // max(1, bytes_of_world)
-    return Lanes(lanes, WARP, max(1, min(BLOCK // WARP, fit)) if lanes == WARP else 1)
+def lanes_for(columns: int) -> Lanes:
+    """Return one lane for each column: whole warps, which are a block, since worlds take different numbers of turns."""
+    return Lanes(-(-columns // WARP) * WARP, WARP, 1)
 
 
 @cache

@@ -47,7 +47,7 @@ def control_limits(m: Model, low: Any, high: Any, row: Array, what: str) -> tupl
 
 
 def _limit(name: str, bound: Any, default: float, x: Any, what: str) -> Any:
-    """Arrays of the shapes of the leaves of `x`."""
+    """NumPy arrays of the shapes of the leaves of `x`."""
     given = default if bound is None else bound
     structure = jax.tree.structure(x)
     if jax.tree.structure(given) != structure:
@@ -56,9 +56,9 @@ def _limit(name: str, bound: Any, default: float, x: Any, what: str) -> Any:
             raise ValueError(f"{what}: {name} is a {type(given).__name__}, wanted a number or an array{hint}")
         given = jax.tree.map(lambda _: given, x)
 
-    def fit(b: Any, v: Array) -> Array:
+    def fit(b: Any, v: Array) -> np.ndarray:
         try:
-            return jnp.broadcast_to(jnp.asarray(b, v.dtype), v.shape)
+            return np.broadcast_to(np.asarray(b, v.dtype), v.shape)  # numbers also within a program
         except ValueError:
             raise ValueError(
                 f"{what}: {name} has shape {np.shape(b)}, which does not fit the start's {v.shape}"

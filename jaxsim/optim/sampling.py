@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxsim
 from jaxsim.math.safe import Array
@@ -85,7 +86,7 @@ def _minimise(
     mean = floats(jnp.asarray(mean))
     if not is_traced(low, high):
         low, high = limits(low, high, mean, name)
-    if options.sigma is None and not is_traced(low, high) and not bool(jnp.isfinite(high - low).all()):
+    if options.sigma is None and not is_traced(low, high) and not np.isfinite([low, high]).all():
         raise ValueError(f"{name}: give sigma, the deviation of samples, where there are no limits low and high")
     if is_traced(mean, key, options, low, high):
         return search(plain(cost), mean, key, options, low, high)[0]

@@ -142,7 +142,7 @@ def on_core(
 def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     layout, dtype = plan.layout, operands[0].dtype
     numbers = memory_of_world(layout, dtype)
-    shape = kernels.lanes_for(layout.nv, numbers * dtype.itemsize)
+    shape = kernels.lanes_for(layout.nv)
     apart = numbers if numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
     source = solver_source(plan, worlds, dtype, count, shape, apart)
     shared = 0 if apart else numbers * shape.worlds * dtype.itemsize
@@ -194,7 +194,7 @@ def memory_of_world(layout: Layout, dtype: Any) -> int:
     dim, nv = (layout.condim, layout.nv) if layout.ncontact else (1, layout.nv)
     pad = {3: 4, 5: 6}.get(dim, dim)
     batch = max(1, min(-(-nv // kernels.WARP) * kernels.WARP, layout.ncontact))
-    columns = pitch(nv) + shared_numbers(nv) if nv > REGISTERS else 2 * pitch(nv)
+    columns = pitch(nv) + shared_numbers(nv) if nv > REGISTERS else 2 * pitch(nv + 1)
     parts = (nv, nv * pad, nv * pad, columns, layout.nslot, layout.nslot, layout.ncontact * dim)
     return sum(map(pitch, parts)) + pitch(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
 

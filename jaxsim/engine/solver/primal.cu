@@ -97,7 +97,8 @@ FUNCTION void solve(int lane, Problem* p, T* s, T* matrix, T* out_acc, T* out_r,
   T old_search[COLS], old_mgrad[COLS], old_grad[COLS], mgrad[COLS];
   EACH(c, j) old_search[c] = old_mgrad[c] = old_grad[c] = 0;
   hessian(lane, p, s, false, h);
-  factorise(lane, s + AT_COLUMN, h, pivot);
+  for (int c = 0; c < COLS; ++c) mgrad[c] = 0;
+  factorise(lane, s + AT_COLUMN, h, pivot, mgrad);
 #endif
   bool done = false;
   while (true) {
@@ -116,6 +117,7 @@ FUNCTION void solve(int lane, Problem* p, T* s, T* matrix, T* out_acc, T* out_r,
 #if CG
     for (int c = 0; c < COLS; ++c) mgrad[c] = 0;
     EACH(c, j) mgrad[c] = grad[c];
+    eliminate(lane, s + AT_COLUMN, h, pivot, mgrad);
     substitute(lane, s + AT_COLUMN, h, pivot, mgrad);
     w[0] = w[1] = 0;
     EACH(c, j) w[0] += grad[c] * (mgrad[c] - old_mgrad[c]), w[1] += old_grad[c] * old_mgrad[c];
@@ -128,9 +130,9 @@ FUNCTION void solve(int lane, Problem* p, T* s, T* matrix, T* out_acc, T* out_r,
 #else
     hessian(lane, p, s, true, h);
     sync();
-    factorise(lane, s + AT_COLUMN, h, pivot);
     for (int c = 0; c < COLS; ++c) search[c] = 0;
     EACH(c, j) search[c] = -grad[c];
+    factorise(lane, s + AT_COLUMN, h, pivot, search);
     substitute(lane, s + AT_COLUMN, h, pivot, search);
 #endif
     inertia_times(lane, p, s, search, mv);
