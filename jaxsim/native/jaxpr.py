@@ -14,7 +14,8 @@ from jaxsim.xla.compat import ClosedJaxpr, Primitive, eval_jaxpr, scan_lengths
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "custom_jvp_call", "custom_vjp_call", "checkpoint")
 CALLS += ("remat2",)
-MOST_TURNS = 4  # iterations of a loop that is unrolled, so that primitives of BETWEEN in it run between kernels
+MOST_TURNS = 4  # iterations of a loop that is unrolled on a GPU if its body is more than one kernel
+MOST_EQUATIONS = 400  # of the body of such a loop that is one kernel
 
 
 # JAX operations that replace jaxsim's own primitives, by name: each takes an equation and returns a closed jaxpr.
@@ -271,7 +272,7 @@ def _called(eqn: Any, platform: str) -> Any:
         return inner if hasattr(inner, "jaxpr") else ClosedJaxpr(inner, ())
     if name == "custom_vmap_call":
         return params["call"]
-    if name == "scan" and platform == GPU and params["length"] <= MOST_TURNS and holds(BETWEEN, eqn.primitive, params):
+    if name == "scan" and platform == GPU and params["length"] <= MOST_TURNS and _is_cut(eqn):
         return _turns(eqn)
     forms = {CORE: CORE_FORMS, VECTORS: VECTOR_FORMS}.get(platform, PLAIN_FORMS)
     return forms[name](eqn) if name in forms else None
@@ -286,6 +287,15 @@ def nested(params: dict[str, Any]) -> list[Any]:
     """Return the jaxprs in the parameters of an operation."""
     found = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
     return [getattr(x, "jaxpr", x) for x in found if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
+
+
+def _is_cut(eqn: Any) -> bool:
+    """Return whether the body of a loop is more than one kernel of a GPU."""
+    return holds(BETWEEN, eqn.primitive, eqn.params) or _equations(eqn.params) > MOST_EQUATIONS
+
+
+def _equations(params: dict[str, Any]) -> int:
+    return sum(1 + _equations(e.params) for j in nested(params) for e in j.eqns)
 
 
 def _turns(eqn: Any) -> Any:

@@ -22,6 +22,8 @@ C_NUMBERS = {"float32": "float", "float64": "double"}
 SHARED_BYTES = 48 << 10  # shared memory of a block on any GPU, without opting in to more
 WARP = 32
 BLOCK = 128  # threads of a block of small worlds
+MULTIPROCESSORS = 100  # of a large GPU
+REGISTERS, BLOCKS = 1 << 16, 32  # of a multiprocessor, at most
 
 
 class Launch(NamedTuple):
@@ -33,19 +35,24 @@ class Launch(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Lanes (threads) of a world, lanes of a warp, and worlds of a block."""
+    """Lanes (threads) of a world, which is a block, and lanes of a warp."""
 
     lanes: int
     width: int
-    worlds: int
 
 
-HOST = Lanes(1, 1, 1)
+HOST = Lanes(1, 1)
 
 
 def lanes_for(columns: int) -> Lanes:
-    """Return one lane for each column: whole warps, which are a block, since worlds take different numbers of turns."""
-    return Lanes(-(-columns // WARP) * WARP, WARP, 1)
+    """Return one lane for each column, in whole warps."""
+    return Lanes(-(-columns // WARP) * WARP, WARP)
+
+
+def bounds(threads: int, blocks: int, registers: int = 64) -> str:
+    """Return the declaration of a kernel's threads, which have so many registers if there are blocks enough."""
+    resident = min(REGISTERS // (registers * threads), BLOCKS, blocks // MULTIPROCESSORS)
+    return f"__launch_bounds__({threads}, {resident})" if resident > 1 else f"__launch_bounds__({threads})"
 
 
 @cache
@@ -63,22 +70,21 @@ def scalars_source(dtype: Any) -> str:
     return definitions(known) + text(Path(__file__).parent, "scalars.cu")
 
 
-def entry_source(name: str, parameters: Sequence[str], count: int, shape: Lanes, memory: str | None) -> str:
-    """Return the kernel that calls `visit(lane, world, memory, parameters...)` for `count` worlds.
+def entry_source(name: str, parameters: Sequence[str], count: int, bounds: str, memory: str | None) -> str:
+    """Return the kernel that calls `visit(lane, world, memory, parameters...)` for `count` worlds, a block for each.
 
-    `memory` is an expression: how many numbers of shared memory a world has. None: `visit` finds its memory itself.
+    `bounds` declares its threads. `memory` is an expression: how many numbers of shared memory a world has. None:
+    `visit` finds its memory itself.
     """
     signature = ", ".join(parameters)
     names = ", ".join(p.split()[-1] for p in parameters)
     numbers = memory or "1"
-    mine = f"memory + threadIdx.x / LANES * ({memory})" if memory else "0"
     declared = "extern __shared__ __align__(16) T memory[];" if memory else ""
     return f"""
 #ifdef __CUDACC_RTC__
-extern "C" __global__ void __launch_bounds__({shape.lanes * shape.worlds}) {name}({signature}) {{
+extern "C" __global__ void {bounds} {name}({signature}) {{
   {declared}
-  int lane = threadIdx.x % LANES, world = blockIdx.x * {shape.worlds} + threadIdx.x / LANES;
-  if (world < {count}) visit(lane, world, {mine}, {names});
+  visit(threadIdx.x, blockIdx.x, {"memory" if memory else "0"}, {names});
 }}
 #elif LANES == 1
 void {name}({signature}) {{

@@ -11,6 +11,11 @@ ARCHITECTURE = "compute_80"  # PTX for it runs on every newer GPU too
 VERSION = "8.3"  # of PTX, CUDA 12.3: NVRTC writes its newest, which older drivers refuse
 
 
+# Divisions and roots in single precision to two units in the last place. Exact ones have branches: with them a step of
+# the humanoid takes 1.22 ms instead of 1.12 (docs/decisions/gpu_first_run.md).
+APPROXIMATE = (b"-prec-div=false", b"-prec-sqrt=false")
+
+
 class CompilerMissing(Exception):
     """NVRTC is not installed."""
 
@@ -49,7 +54,7 @@ def makes_programs() -> bool:
 def ptx_of(source: str) -> str:
     """Return PTX of CUDA source. Raises CompilerMissing without NVRTC, RuntimeError with its log on errors."""
     lib, program = _library(), ctypes.c_void_p()
-    options = [f"--gpu-architecture={ARCHITECTURE}".encode(), b"-w"]
+    options = [f"--gpu-architecture={ARCHITECTURE}".encode(), b"-w", *APPROXIMATE]
     lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
     try:
         failed = lib.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))

@@ -18,9 +18,9 @@ from jaxsim.native.writer import USUAL_LANES, Buffer, Writer, places
 
 MOST_PARAMETERS = 500  # pointers of a kernel: 4 KB
 LANES = (32, 64, 128, 256, 512)
-# Cost model for the choice of lanes, not a measurement: a GPU of about a hundred multiprocessors, the warps and bytes
-# that one of them holds, the instructions that it issues in a cycle, and the cycles of an instruction and a barrier.
-MULTIPROCESSORS, RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 100, 200 << 10, 48, 4
+# Cost model for the choice of lanes, not a measurement: of a GPU whose multiprocessors hold these bytes and warps, the
+# instructions that one issues in a cycle, and the cycles of an instruction and a barrier.
+RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 200 << 10, 48, 4
 LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40, 256: 50, 512: 70}
 BYTES_OF_CYCLE = 1600  # to and from global memory
 # Arrays of at least so many bytes go to global memory: less shared memory for a world means more worlds at once.
@@ -132,7 +132,12 @@ def _instructions(w: Writer, lanes: int) -> float:
 
 
 def cycles(
-    lanes: int, instructions: float, waits: float, shared: int, count: int, multiprocessors: int = MULTIPROCESSORS
+    lanes: int,
+    instructions: float,
+    waits: float,
+    shared: int,
+    count: int,
+    multiprocessors: int = kernels.MULTIPROCESSORS,
 ) -> float:
     """Return cycles of a kernel by a model of a GPU; a world takes `shared` bytes of shared memory.
 
@@ -179,7 +184,7 @@ FUNCTION void visit(int lane, long long world, char* memory, {signature}) {{
 {lines}
 }}
 #ifdef __CUDACC_RTC__
-extern "C" __global__ void __launch_bounds__({shape.lanes * shape.worlds}) tile({signature}) {{
+extern "C" __global__ void {kernels.bounds(shape.lanes * shape.worlds, -(-count // shape.worlds))} tile({signature}) {{
   extern __shared__ __align__(16) char block[];
   int lane = threadIdx.x % LANES, world = blockIdx.x * {shape.worlds} + threadIdx.x / LANES;
   if (world < {count}) visit(lane, world, block + threadIdx.x / LANES * {shape.shared}, {names});

@@ -150,6 +150,14 @@ def test_sampling_finds_the_minimum_of_a_bowl():
 SAMPLERS = ((optim.mppi, optim.Mppi), (optim.cem, optim.Cem))
 
 
+def test_samplers_without_limits_run_within_a_program_and_ask_for_sigma_there():
+    cost = lambda x: jnp.sum((x - 1) ** 2)  # noqa: E731
+    run = jax.jit(lambda key, options: optim.mppi(cost, jnp.zeros(2), key, options).cost)
+    assert run(jax.random.key(0), optim.Mppi(samples=64, iterations=5, sigma=0.5)) < 0.5
+    with pytest.raises(ValueError, match="give sigma"):
+        jax.jit(lambda key: optim.mppi(cost, jnp.zeros(2), key).cost)(jax.random.key(0))
+
+
 def boxed(x):
     """A bowl about zero, NaN outside of a box."""
     return jnp.where(jnp.abs(x).max() < 1, jnp.sum(x**2), jnp.nan)

@@ -145,8 +145,7 @@ def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     shape = kernels.lanes_for(layout.nv)
     apart = numbers if numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
     source = solver_source(plan, worlds, dtype, count, shape, apart)
-    shared = 0 if apart else numbers * shape.worlds * dtype.itemsize
-    how = kernels.Launch(-(-count // shape.worlds), shape.lanes * shape.worlds, shared)
+    how = kernels.Launch(count, shape.lanes, 0 if apart else numbers * dtype.itemsize)
     return kernels.launch(source, "solve_worlds", operands, _written(plan, operands, count, apart), how)[:-1]
 
 
@@ -271,7 +270,9 @@ FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
   if (lane == 0) out_niter[w] = count;
 }}
 """
-    entry = kernels.entry_source("solve_worlds", parameters, count, shape, None if apart else "AT_END")
+    registers = 64 if matrix_numbers(layout) else 48 + layout.nv  # with its column of a small Hessian
+    bounds = kernels.bounds(shape.lanes, count, registers)
+    entry = kernels.entry_source("solve_worlds", parameters, count, bounds, None if apart else "AT_END")
     known = definitions(_constants(layout, plan.limits))
     before = rows_source(layout, dtype) + kernels.lanes_source(dtype, layout.nv, shape)
     return before + known + limits + body + visit + entry

@@ -225,7 +225,7 @@ def test_lanes_that_share_the_work_find_the_same(name, lanes, monkeypatch):
         args = [f"(void*)given[{i}]" for i in range(len(names))]
         return THREADS % (count, ", ".join(args), ", ".join(parameters), ", ".join(names))
 
-    monkeypatch.setattr(kernels, "HOST", kernels.Lanes(lanes, lanes, 1))
+    monkeypatch.setattr(kernels, "HOST", kernels.Lanes(lanes, lanes))
     monkeypatch.setattr(kernels, "entry_source", entry)
     monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-D_GNU_SOURCE", "-pthread"))
     args = problems(name, np.float64)
