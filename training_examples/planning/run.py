@@ -5,23 +5,39 @@
 Prints a row for each task and method: successes here and in MuJoCo, processor seconds of a start once compiled (the
 median), seconds of the first call, and iterations. A task that needs contacts from a distance is solved with those
 first by methods with derivatives, then without. Options are those of the classes, but for the number of iterations of
-`Shooting` and the samplers, which `--iterations` sets.
+`Shooting` and the samplers, which `--iterations` sets. `mpc` controls the robot in closed loop: it plans again for each
+control, by two iterations of CEM, until the task has been done for five controls in a row; its iterations are controls.
 """
 
 import argparse
 import functools
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
+from PIL import Image
 from tasks import TASKS, Task
 
 import jaxsim
 from jaxsim import optim
+from jaxsim.viewer.render import render
 from jaxsim.xla.cache import use_compile_cache
+
+HELD = 5  # controls for which a task is to be done in closed loop
+SAMPLES = optim.Cem(iterations=2, samples=128, elites=16, knots=6)  # of the controller
+Advance = Callable[[jaxsim.Data, jax.Array], jaxsim.Data]
+
+
+class Run(NamedTuple):
+    """A run in closed loop: positions at every control, and whether it succeeded."""
+
+    qpos: np.ndarray
+    success: bool
 
 
 def methods(iterations: int) -> dict[str, Any]:
@@ -75,42 +91,126 @@ def play(task: Task, mj: mujoco.MjModel, d: jaxsim.Data, controls: np.ndarray) -
     return np.array(q), np.array(v)
 
 
+def close_loop(task: Task, controller: optim.Controller, advance: Advance, d: jaxsim.Data, key: jax.Array) -> Run:
+    """Control a robot until the task has been done for `HELD` controls in a row, or its time is over."""
+    memory = controller.start(d)._replace(count=jax.random.randint(key, (), 0, 1 << 20))
+    q, v, held = [np.asarray(d.qpos)], [np.asarray(d.qvel)], 0
+    while float(d.time) < task.limit and held < HELD:
+        control, memory = controller(d, memory)
+        d = advance(d, control)
+        q.append(np.asarray(d.qpos))
+        v.append(np.asarray(d.qvel))
+        held = held + 1 if task.success(np.stack(q), np.stack(v)) else 0
+    return Run(np.stack(q), held == HELD)
+
+
+def simulate(task: Task, m: jaxsim.Model) -> Advance:
+    """The robot as simulated here: a function of a state and a control."""
+
+    def advance(d: jaxsim.Data, control: jax.Array) -> jaxsim.Data:
+        return jax.lax.fori_loop(0, task.substeps, lambda _, d: jaxsim.step(m, d), d.replace(ctrl=control))
+
+    return jaxsim.jit(advance)
+
+
+def simulate_in_mujoco(task: Task, mj: mujoco.MjModel) -> Advance:
+    """The same in MuJoCo, whose state is that of the last call."""
+    data = mujoco.MjData(mj)
+
+    def advance(d: jaxsim.Data, control: jax.Array) -> jaxsim.Data:
+        data.qpos[:], data.qvel[:], data.time, data.ctrl[:] = d.qpos, d.qvel, d.time, control
+        mujoco.mj_step(mj, data, task.substeps)
+        return d.replace(qpos=jnp.asarray(data.qpos), qvel=jnp.asarray(data.qvel), time=jnp.asarray(data.time))
+
+    return advance
+
+
+class Found(NamedTuple):
+    """A start that was solved: success here and in MuJoCo, processor seconds, iterations (controls in closed loop)."""
+
+    here: bool
+    there: bool
+    seconds: float
+    count: int
+
+
+def first_state(task: Task, m: jaxsim.Model, key: jax.Array) -> tuple[jaxsim.Data, jax.Array]:
+    """A random start, and controls to begin with."""
+    home = jaxsim.make_data(m, keyframe=task.keyframe) if task.keyframe else jaxsim.make_data(m)
+    return task.start(key, home), jnp.asarray(task.guess, home.qpos.dtype) if task.guess else home.ctrl
+
+
+def open_loop(task: Task, method: Any, starts: int) -> Iterator[Found]:
+    """Plan from each start, and play the controls."""
+    m, mj = load(task)
+    roll = jaxsim.jit(lambda d, u: jaxsim.rollout(m, d, jnp.repeat(u, task.substeps, axis=0))[1])
+    for seed in range(starts):
+        keys = jax.random.split(jax.random.key(seed), 3)
+        d, guess = first_state(task, m, keys[0])
+        controls = guess + task.noise * jax.random.normal(keys[1], (task.horizon, m.nu))
+        begin = time.process_time()
+        found = solve(task, m, d, controls, method, keys[2])
+        u = np.asarray(found.x)
+        spent, out = time.process_time() - begin, roll(d, u)
+        here = task.success(np.asarray(out["qpos"]), np.asarray(out["qvel"]))
+        yield Found(bool(here), bool(task.success(*play(task, mj, d, u))), spent, int(found.iterations))
+
+
+def film(path: Path, task: Task, m: jaxsim.Model, qpos: np.ndarray) -> None:
+    """Write pictures of positions, of which one is of each control, to a file of WebP, with 10 pictures a second."""
+    every = max(1, round(0.1 / (float(m.opt.timestep) * task.substeps)))
+    camera, rows = (0 if m.ncam else None), np.concatenate([qpos[:-1:every], qpos[-1:]])
+    pictures = [Image.fromarray(x) for x in render(m, rows, camera=camera, width=240, height=180, samples=2)]
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=100, quality=40, loop=0)
+
+
+def closed_loop(task: Task, starts: int, name: str, folder: Path | None) -> Iterator[Found]:
+    """Control the robot from each start, here and in MuJoCo, in single precision; seconds are those in MuJoCo.
+
+    Writes a film of the first run in MuJoCo to the folder.
+    """
+    m, mj = load(task)
+    _, guess = first_state(task, m, jax.random.key(0))
+    plans = {"horizon": task.ahead, "substeps": task.substeps, "controls": guess}
+    controller = optim.mpc(m, task.costs, SAMPLES, **plans)
+    robots = simulate(task, m), simulate_in_mujoco(task, mj)
+    for seed in range(starts):
+        keys = jax.random.split(jax.random.key(seed), 2)
+        d, _ = first_state(task, m, keys[0])
+        runs = []
+        for robot in robots:
+            begin = time.process_time()
+            runs.append(close_loop(task, controller, robot, d, keys[1]))
+            spent = time.process_time() - begin
+        if folder and not seed:
+            film(folder / f"{name}.webp", task, m, runs[1].qpos)
+        yield Found(runs[0].success, runs[1].success, spent, len(runs[1].qpos) - 1)
+
+
 def main() -> None:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [*methods(1), "mpc"]
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--methods", nargs="+", choices=methods(1), default=list(methods(1)))
+    parser.add_argument("--methods", nargs="+", choices=names, default=names)
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=100, help="of shooting, MPPI and CEM")
+    parser.add_argument("--films", type=Path, help="a folder for films of the controlled robots, in WebP")
     args = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
+    if args.films:
+        args.films.mkdir(parents=True, exist_ok=True)
     use_compile_cache()
     print("| task | method | success | in MuJoCo | s a start | s of the first | iterations |\n|" + " --- |" * 7)
     for name in args.tasks:
-        task = TASKS[name]
-        m, mj = load(task)
-        home = jaxsim.make_data(m, keyframe=task.keyframe) if task.keyframe else jaxsim.make_data(m)
-        roll = jaxsim.jit(lambda d, u, m=m, task=task: jaxsim.rollout(m, d, jnp.repeat(u, task.substeps, axis=0))[1])
         for label in args.methods:
-            method = methods(args.iterations)[label]
-            here = there = 0
-            times, counts = [], []
-            for seed in range(args.starts):
-                keys = jax.random.split(jax.random.key(seed), 3)
-                d = task.start(keys[0], home)
-                guess = jnp.asarray(task.guess) if task.guess else home.ctrl
-                controls = guess + task.noise * jax.random.normal(keys[1], (task.horizon, m.nu))
-                begin = time.process_time()
-                found = solve(task, m, d, controls, method, keys[2])
-                u = np.asarray(found.x)
-                times.append(time.process_time() - begin)
-                counts.append(int(found.iterations))
-                out = roll(d, u)
-                here += bool(task.success(np.asarray(out["qpos"]), np.asarray(out["qvel"])))
-                there += bool(task.success(*play(task, mj, d, u)))
-            median = np.median(times[1:] or times)
-            row = (task.name, label, f"{here} of {args.starts}", f"{there} of {args.starts}", f"{median:.2f}")
-            print("| " + " | ".join((*row, f"{times[0]:.1f}", str(int(np.median(counts))))) + " |", flush=True)
+            with jax.enable_x64(label != "mpc"):
+                many = args.starts
+                tries = closed_loop(TASKS[name], many, name, args.films) if label == "mpc" else None
+                found = list(tries or open_loop(TASKS[name], methods(args.iterations)[label], many))
+            here, there, times, counts = zip(*found, strict=True)
+            row = (TASKS[name].name, label, f"{sum(here)} of {many}", f"{sum(there)} of {many}")
+            row = (*row, f"{np.median(times[1:] or times):.2f}", f"{times[0]:.1f}", str(int(np.median(counts))))
+            print("| " + " | ".join(row) + " |", flush=True)
 
 
 if __name__ == "__main__":

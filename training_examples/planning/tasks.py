@@ -24,7 +24,7 @@ class Task:
 
     `horizon` controls, each held for `substeps` steps. `reach`: a distance from which contacts act while methods with
     derivatives look for a first plan; zero where contacts need no help. `guess` (nu,): the first controls, to which
-    `noise` is added.
+    `noise` is added. A controller in closed loop plans `ahead` controls at a time, for at most `limit` seconds.
     """
 
     name: str
@@ -38,6 +38,8 @@ class Task:
     reach: float = 0.0
     noise: float = 0.1
     guess: tuple[float, ...] = field(default=())
+    ahead: int = 40
+    limit: float = 6.0
 
 
 def wrapped(angle: Any) -> Any:
@@ -267,16 +269,18 @@ HUMANOID = Task(
     OWN / "humanoid.xml",
     Costs(
         (
-            Term(lambda d: d.qpos[1] - 0.9, 0.5),
-            Term(lambda d: d.qpos[2], 0.2),
+            Term(lambda d: d.qpos[1] - 0.9, 2.0),
+            Term(lambda d: d.qpos[2], 1.0),
             Term(lambda d: d.ctrl, 0.002),
-            Term(lambda d: d.qvel, 2e-5),
+            Term(lambda d: d.qvel, 2e-4),
+            Term(lambda d: d.qpos[3:], 0.02),
         ),
         (
-            Term(lambda d: d.qpos[1] - 0.9, 200.0),
+            Term(lambda d: d.qpos[1] - 0.9, 100.0),
             Term(lambda d: d.qpos[2], 40.0),
-            Term(lambda d: d.qpos[3:], 1.0),
-            Term(lambda d: d.qvel[:3], 1.0),
+            Term(lambda d: d.qpos[3:], 5.0),
+            Term(lambda d: d.qvel[:3], 2.0),
+            Term(lambda d: d.qvel, 0.04),
         ),
     ),
     horizon=150,
@@ -284,6 +288,95 @@ HUMANOID = Task(
     start=jitter(0.02),
     success=lambda q, v: q[-1, 1] > 0.8 and abs(q[-1, 2]) < 0.3 and np.abs(v[-1, :3]).max() < 0.5,
     keyframe="lying",
+    ahead=30,
+)
+
+TOP, EDGE = 0.15, 0.45  # height of the step and where it begins (m)
+
+
+def above_the_ground(d: Any) -> jax.Array:
+    """Height of the trunk less that of standing, on the floor or on the step."""
+    return d.qpos[2] - 0.32 - TOP * jax.nn.sigmoid((d.qpos[0] - EDGE + 0.1) / 0.08)
+
+
+def aside(d: Any) -> jax.Array:
+    """Distance from the path, and sine of the heading."""
+    return jnp.stack([d.qpos[1], 2 * (d.qpos[3] * d.qpos[6] + d.qpos[4] * d.qpos[5])])
+
+
+STEP = Task(
+    "quadruped climbs a step of 15 cm",
+    OWN / "step.xml",
+    Costs(
+        (
+            Term(lambda d: d.qpos[0] - 1.0, 1.0, SmoothLength(0.2)),
+            Term(above_the_ground, 4.0),
+            Term(upright, 1.0),
+            Term(aside, 1.0),
+            Term(lambda d: d.ctrl - POSE, 0.01),
+            Term(lambda d: d.qvel, 1e-4),
+        ),
+        (
+            Term(lambda d: d.qpos[0] - 1.0, 20.0, SmoothLength(0.2)),
+            Term(above_the_ground, 50.0),
+            Term(upright, 20.0),
+            Term(lambda d: d.qpos[7:] - POSE, 0.5),
+            Term(lambda d: d.qvel[:6], 0.2),
+        ),
+    ),
+    horizon=150,
+    substeps=4,
+    start=jitter(0.01),
+    success=lambda q, v: (
+        heights_of_up(q[-1:])[0] > 0.9 and q[-1, 0] > 0.8 and q[-1, 2] > TOP + 0.22 and np.abs(v[-1, :3]).max() < 0.5
+    ),
+    keyframe="stand",
+    guess=tuple(map(float, POSE)),
+)
+
+HOLD = jnp.asarray([0.0, 0.25, 0.35] * 4)  # controls of the hand that holds a cube
+REST = jnp.asarray([0.0, 0.0, 0.345])  # where the cube lies
+
+
+def left_to_turn(d: Any) -> jax.Array:
+    """Rotation of the cube that is left until it is turned by 90 degrees about the vertical (rad, of small ones)."""
+    w, x, y, z = d.qpos[15:19]
+    c = jnp.sqrt(0.5)
+    vector = 2 * c * jnp.stack([x + y, y - x, z - w])
+    return jnp.where(w + z < 0, -vector, vector)
+
+
+def is_turned(q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the cube lies on the palm, turned by 90 degrees to within 0.2, at rest."""
+    w, x, y, z = q[-1, 15:19]
+    yaw = np.arctan2(2 * (w * z + x * y), 1 - 2 * (y**2 + z**2))
+    lies = 1 - 2 * (x**2 + y**2) > 0.95 and np.hypot(*q[-1, 12:14]) < 0.03
+    return abs(yaw - 0.5 * np.pi) < 0.2 and lies and np.abs(v[-1, 12:15]).max() < 0.1
+
+
+CUBE = Task(
+    "hand turns a cube by 90 degrees",
+    MODELS / "hand.xml",
+    Costs(
+        (
+            Term(left_to_turn, 1.0),
+            Term(lambda d: d.qpos[12:15] - REST, 1000.0),
+            Term(lambda d: d.ctrl - HOLD, 0.02),
+            Term(lambda d: d.qvel, 1e-4),
+        ),
+        (
+            Term(left_to_turn, 20.0),
+            Term(lambda d: d.qpos[12:15] - REST, 10000.0),
+            Term(lambda d: d.qvel[12:15], 0.2),
+        ),
+    ),
+    horizon=100,
+    substeps=4,
+    start=jitter(0.002),
+    success=is_turned,
+    keyframe="hold",
+    guess=tuple(map(float, HOLD)),
+    ahead=30,
 )
 
 LINK = 0.06  # length of a link of the strip of cloth (m)
@@ -340,4 +433,6 @@ TASKS = {
     "back": BACK,
     "cloth": CLOTH,
     "humanoid": HUMANOID,
+    "step": STEP,
+    "cube": CUBE,
 }
