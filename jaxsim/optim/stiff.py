@@ -42,16 +42,16 @@ def substepped(count: int, step: Step = jaxsim.step) -> Step:
     return divided
 
 
-def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 64, step: Step = jaxsim.step) -> Step:
+def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 256, step: Step = jaxsim.step) -> Step:
     """Step function of `m.opt.timestep` in sub-steps whose lengths follow an error estimate.
 
     A trial makes two steps of one length, and a third one that feels the forces at their end. It is accepted if the
-    changes of positions, and of velocities times h, differ from one to the next by less than `atol + rtol h |velocity|`,
-    where h is `m.opt.timestep`. The lengths are constants in the derivative. Derived fields of the result are NaN.
+    changes of positions, and of velocities times h, differ from one to the next by at most `atol + rtol h |velocity|`.
+    Here h is `m.opt.timestep`. The lengths are constants in the derivative. Derived fields of the result are NaN.
 
     If `max_steps` trials do not reach h, `qpos`, `qvel` and all derivatives are NaN, also in later steps, and `time` is
-    the time that was reached; a call that is not traced warns. Meant for one world: in a batch all worlds take as many
-    trials as the slowest.
+    the time that was reached; a call that is not traced warns. Meant for one world: a batch computes all `max_steps`
+    trials.
     """
 
     def divided(m: Model, d: Data) -> Data:
