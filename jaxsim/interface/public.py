@@ -51,7 +51,8 @@ def public(
 
     An eager call warns of capacities that overflowed: in the data that it is given, and in its result if that is ready.
     With `waits` it waits for the result. `shared` replaces the arguments of an eager call by those of a program that
-    calls with other arguments share, and returns the function that makes this call's result of the program's.
+    calls with other arguments share, and returns the function that makes this call's result of the program's. It may
+    raise an error for a value.
     """
     if function is None:
         return lambda f: public(f, static=static, compiled=compiled, waits=waits, shared=shared)

@@ -1,16 +1,18 @@
 """Step functions that divide the time step, for accurate gradients through short, stiff contacts."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine.kinematics.positions import differentiate_pos
-from jaxsim.engine.step.derived import carried, from_carried
+from jaxsim.engine.step.derived import carried, from_carried, without_derived
 from jaxsim.math.safe import Array, divide, sqrt
 
 Step = Callable[[Model, Data], Data]
@@ -41,48 +43,69 @@ def substepped(count: int, step: Step = jaxsim.step) -> Step:
     return divided
 
 
-def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 64, step: Step = jaxsim.step) -> Step:
-    """Step function of `m.opt.timestep` in sub-steps whose lengths follow an error estimate by step doubling.
+def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 256, step: Step = jaxsim.step) -> Step:
+    """Step function of `m.opt.timestep` in sub-steps whose lengths follow an error estimate.
 
-    A step of length t is compared with two of t / 2, which are the result. The differences of positions, and of
-    velocities times h, must stay below `atol + rtol h |velocity|`, where h is `m.opt.timestep`. The lengths are
-    constants in the derivative. At most `max_steps` trials are made; the last one covers the remaining time, whatever
-    its error. Meant for one world: in a batch all worlds take as many trials as the slowest.
+    A trial makes two steps of one length, and a third one that feels the forces at their end. It is accepted if the
+    changes of positions, and of velocities times h, differ from one to the next by at most `atol + rtol h |velocity|`.
+    Here h is `m.opt.timestep`. The lengths are constants in the derivative. Derived fields of the result are NaN.
+
+    If `max_steps` trials do not reach h, `qpos`, `qvel` and all derivatives are NaN, also in later steps, and `time` is
+    the time that was reached; a call that is not traced warns. Meant for one world: a batch computes all `max_steps`
+    trials.
     """
 
     def divided(m: Model, d: Data) -> Data:
         total = jax.lax.stop_gradient(m.opt.timestep)
         scale = m.opt.timestep / total  # one, with the derivative by the time step
 
-        def attempt(carry: tuple, last: Array) -> tuple:
+        def attempt(carry: tuple) -> tuple:
             state, done, length = carry
-            length = jnp.where(last, total - done, jnp.minimum(length, total - done))
-            d0 = from_carried(d, state)
-            whole = step(with_timestep(m, length * scale), d0)
-            half = with_timestep(m, 0.5 * length * scale)
-            middle = step(half, d0)
-            end = step(half, from_carried(d, carried(middle)))
-            error = jax.lax.stop_gradient(_error(m, whole, end, rtol, atol))
-            accept = (error <= 1) | last
-            new = jax.tree.map(lambda a, b: jnp.where(accept, a, b), carried(end), state)
+            length = jnp.minimum(length, 0.5 * (total - done))
+            fine = with_timestep(m, length * scale)
+
+            def follow(state: dict[str, Any], _: None) -> tuple[dict[str, Any], tuple[Array, Array]]:
+                state = carried(step(fine, from_carried(d, state)))
+                return state, (state["qpos"], state["qvel"])
+
+            end, path = jax.lax.scan(follow, state, length=2)
+            ahead = carried(step(fine, from_carried(d, end)))
+            error = jax.lax.stop_gradient(_error(m, state, path, ahead, rtol, atol))
+            new = jax.tree.map(lambda a, b: jnp.where(error <= 1, a, b), end, state)
             factor = jnp.clip(divide(0.9 * jnp.ones_like(error), sqrt(error), default=4.0), 0.2, 4.0)
-            done = jnp.where(accept, jnp.where(length >= total - done, total, done + length), done)
-            return new, done, length * factor
+            reached = jnp.where(length >= 0.5 * (total - done), total, done + 2 * length)
+            return new, jnp.where(error <= 1, reached, done), length * factor
 
         @jax.checkpoint
-        def body(carry: tuple, last: Array) -> tuple[tuple, None]:
-            return jax.lax.cond(carry[1] < total, lambda c: attempt(c, last), lambda c: c, carry), None
+        def body(carry: tuple, _: None) -> tuple[tuple, None]:
+            return jax.lax.cond(carry[1] < total, attempt, lambda c: c, carry), None
 
-        trials = jnp.arange(max_steps) == max_steps - 1
-        (state, _, _), _ = jax.lax.scan(body, (carried(d), jnp.zeros_like(total), total), trials)
-        return from_carried(d, state)
+        start = jnp.where(jnp.isfinite(d.qpos).all() & jnp.isfinite(d.qvel).all(), 0 * total, jnp.nan)  # NaN: no trials
+        (state, done, _), _ = jax.lax.scan(body, (carried(d), start, 0.5 * total), length=max_steps)
+        return without_derived(d.replace(**_or_nan(state, done >= total, max_steps)))
 
     return divided
 
 
-def _error(m: Model, a: Data, b: Data, rtol: float, atol: float) -> Array:
-    """Largest difference of positions, and of velocities times the whole time step, relative to the tolerances."""
+def _or_nan(state: dict[str, Any], reached: Array, max_steps: int) -> dict[str, Any]:
+    """State whose positions, velocities and their derivatives are NaN unless the end of the step was reached."""
+    if not isinstance(reached, jax.core.Tracer) and not reached:
+        warnings.warn(
+            f"adaptive: {max_steps} trials did not reach the end of the time step, or the state was not finite; raise "
+            "max_steps, rtol or atol. qpos and qvel are NaN",
+            stacklevel=3,
+        )
+    return state | {name: jnp.where(reached, 1.0, jnp.nan) * state[name] for name in ("qpos", "qvel")}
+
+
+def _error(m: Model, start: dict, path: tuple[Array, Array], ahead: dict, rtol: float, atol: float) -> Array:
+    """Largest second difference of three steps relative to the tolerances.
+
+    Comparing one step with two halves would not see forces that begin in the second half: a touch would be missed.
+    """
     h = m.opt.timestep
-    moved = jnp.maximum(jnp.abs(differentiate_pos(m, a.qpos, b.qpos)), h * jnp.abs(a.qvel - b.qvel))
-    error = jnp.max(moved / (atol + rtol * h * jnp.abs(b.qvel)), initial=0)
+    qpos, qvel = (jnp.stack([start[k], *x, ahead[k]]) for k, x in zip(("qpos", "qvel"), path, strict=True))
+    moved = jax.vmap(lambda a, b: differentiate_pos(m, a, b))(qpos[:-1], qpos[1:])
+    second = jnp.maximum(jnp.abs(jnp.diff(moved, axis=0)), h * jnp.abs(jnp.diff(qvel, n=2, axis=0)))
+    error = jnp.max(second / (atol + rtol * h * jnp.abs(qvel[2])), initial=0)
     return jnp.where(jnp.isfinite(error), error, jnp.inf)

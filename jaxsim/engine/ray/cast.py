@@ -7,7 +7,7 @@ inputs.
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +18,7 @@ from jax import lax
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
-from jaxsim.core.types import GeomType
+from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.engine.ray import hfield as ray_hfield
 from jaxsim.engine.ray import mesh as ray_mesh
 from jaxsim.engine.ray import sdf as ray_sdf
@@ -44,7 +44,14 @@ class RayHit(NamedTuple):
     part: Array
 
 
-@public(static=("geomgroup", "flg_static"))
+def _with_direction(given: dict[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    """Raise ValueError for a direction of length zero, as mj_ray does."""
+    if np.linalg.norm(given["vec"]) < MINVAL:
+        raise ValueError("ray: vec has length zero")
+    return given, lambda result: result
+
+
+@public(static=("geomgroup", "flg_static"), shared=_with_direction)
 def ray(
     m: Model,
     d: Data,
@@ -66,7 +73,11 @@ def ray(
     Returns:
         Distance in units of the length of `vec` and the geom's id, both -1 without a hit, and the surface's normal
         (3,), zero without a hit. As in MuJoCo, distances from signed distance fields are in units of length. Fully
-        transparent geoms are invisible. Raises UnsupportedError for a geom type without a ray test.
+        transparent geoms are invisible. A `vec` of length zero hits nothing while traced.
+
+    Raises:
+        UnsupportedError: a geom type has no ray test.
+        ValueError: the length of `vec` is zero, in a call that is not traced.
     """
     pnt, vec = jnp.asarray(pnt, d.qpos.dtype), jnp.asarray(vec, d.qpos.dtype)
     hit = cast(m, d, pnt[None], vec[None], visible(m, geomgroup, flg_static), exclude=bodyexclude)

@@ -121,6 +121,12 @@ def distances(pnt, vec, pos, mat, size):
     return jax.vmap(lambda p, v: jaxsim.ray(m, d, p, v)[0])(pnt, vec)
 
 
+def test_a_direction_of_length_zero_is_refused():
+    m = jaxsim.load_model("<mujoco><worldbody><geom size='.1'/></worldbody></mujoco>")
+    with pytest.raises(ValueError, match="vec has length zero"):
+        jaxsim.ray(m, jaxsim.make_data(m), [0, 0, 1], [0, 0, 0])
+
+
 def test_derivatives_of_the_distance_are_those_of_differences():
     pnt, vec = rays(60, seed=2)
     args = (pnt, vec, STATE.geom_xpos, STATE.geom_xmat, OURS.geom_size)
