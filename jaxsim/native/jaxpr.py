@@ -127,7 +127,7 @@ def without_repeats(operations: Sequence[Operation], outputs: Sequence[Term]) ->
     known: dict[Any, Operation] = {}
     kept: list[Operation] = []
     for op in operations:
-        mine = op._replace(inputs=[same.get(v, v) if isinstance(v, Var) else v for v in op.inputs])
+        mine = _of_different(op._replace(inputs=[same.get(v, v) if isinstance(v, Var) else v for v in op.inputs]))
         keys = [v if isinstance(v, Var) else (v.dtype, v.shape, v.tobytes()) for v in mine.inputs]
         try:
             first = known.setdefault((op.name, tuple(op.params.items()), *keys), mine)
@@ -138,6 +138,25 @@ def without_repeats(operations: Sequence[Operation], outputs: Sequence[Term]) ->
         else:
             same |= dict(zip(op.outputs, first.outputs, strict=True))
     return kept, [same.get(v, v) if isinstance(v, Var) else v for v in outputs]
+
+
+def _of_different(op: Operation) -> Operation:
+    """Return a conditional whose operands are different arrays: else its branches could not see what they repeat."""
+    if op.name != "cond":
+        return op
+    which, *operands = op.inputs
+    place = {v: k for k, v in reversed(list(enumerate(operands))) if isinstance(v, Var)}
+    if len(place) == sum(isinstance(v, Var) for v in operands):
+        return op
+    kept = [k for k, v in enumerate(operands) if not isinstance(v, Var) or place[v] == k]
+    at = [kept.index(place[v] if isinstance(v, Var) else k) for k, v in enumerate(operands)]
+
+    def of_kept(branch: Any) -> Any:
+        run = lambda *x: eval_jaxpr(branch.jaxpr, branch.consts, *(x[i] for i in at))  # noqa: E731
+        return trace(run, [branch.jaxpr.invars[k].aval for k in kept])
+
+    params = op.params | {"branches": tuple(map(of_kept, op.params["branches"]))}
+    return op._replace(params=params, inputs=[which, *(operands[k] for k in kept)])
 
 
 def needed(operations: Sequence[Operation], outputs: Sequence[Term]) -> list[Operation]:

@@ -91,12 +91,12 @@ FUNCTION void OF(eliminate)(int lane, int count, const REAL* a, int row_, int co
     OF(eliminate_in_memory)(lane, u, inverse + count * N, inverse + g * N);
 #endif
   }
+  sync();
 }
 
 /* the lower Cholesky factors of a, of which the lower triangle is read */
 FUNCTION void OF(cholesky)(int lane, int count, const REAL* a, REAL* s, REAL* inverse, REAL* factor) {
   OF(eliminate)(lane, count, a, 1, N, s, inverse);
-  sync();
   SYSTEMS(g, count) {
     if (g >= count) continue;
     const REAL* u = s + g * N * PITCH;
@@ -109,10 +109,8 @@ FUNCTION void OF(cholesky)(int lane, int count, const REAL* a, REAL* s, REAL* in
   sync();
 }
 
-/* x with a x = b (N x m) for positive a */
-FUNCTION void OF(solve_positive)(int lane, int count, int m, const REAL* a, REAL* s, REAL* inverse, const REAL* b, REAL* x) {
-  OF(eliminate)(lane, count, a, N, 1, s, inverse);
-  sync();
+/* x (N x m) with a x = b, of what `eliminate` leaves */
+FUNCTION void OF(solve_eliminated)(int lane, int count, int m, const REAL* s, REAL* inverse, const REAL* b, REAL* x) {
   SYSTEMS(e, count * m) {
     const bool mine = e < count * m;
     const int g = mine ? e / m : 0, at = g * N * m + (mine ? e % m : 0);

@@ -42,9 +42,8 @@ FUNCTION void cholesky(int lane, int count, int n, T* a, T* inverse, T* factor) 
   sync();
 }
 
-/* x with a x = b (n x m) for positive a, which are overwritten */
-FUNCTION void solve_positive(int lane, int count, int n, int m, T* a, T* inverse, const T* b, T* x) {
-  eliminate(lane, count, n, a, inverse);
+/* x (n x m) with a x = b, of what `eliminate` leaves */
+FUNCTION void solve_eliminated(int lane, int count, int n, int m, const T* a, const T* inverse, const T* b, T* x) {
   ALL(e, count * n * m) x[e] = b[e];
   sync();
   for (int k = 0; k < n; ++k) {

@@ -82,8 +82,8 @@ def small_matrices(w: Writer, op: Operation, operands: list[Value], _: Targets) 
     count = operands[0].size // (n * n)
     given: list[Buffer] = []
     if plan.name == "solve_positive":
-        given = [*_factors(w, operands[0], n), *(_read(w, x) for x in operands[1:])]
-    elif plan.name == "solve_any":
+        return [w.stored(_solution(w, operands[0], operands[1], n, m), out.shape)]
+    if plan.name == "solve_any":
         given = [w.buffer(dtype, n * (n + m)), *(_read(w, x) for x in operands)]
     else:
         given = [_read(w, x) for x in operands]
@@ -91,6 +91,22 @@ def small_matrices(w: Writer, op: Operation, operands: list[Value], _: Targets) 
     x = w.buffer(dtype, count * n * m)
     _call(w, plan.name, n, [count, m], [*given, x], count * (n * n * n / 6 + n * n * m))
     return [w.stored(x, out.shape)]
+
+
+def _solution(w: Writer, a: Value, b: Value, n: int, m: int) -> Buffer:
+    """Solve for right-hand sides; a matrix is eliminated once for all systems that have it."""
+    count = a.size // (n * n)
+    key = ("eliminated", n, (a.buffer, a.buffer.version) if a.buffer else a)
+    if key not in w.block.known:
+        matrix, *factors = _factors(w, a, n)
+        strides = [] if w.lanes == 1 else [str(n), "1"]
+        _call(w, "eliminate", n, [count], [matrix, *strides, *factors], count * n**3 / 6)
+        w.block.known[key] = factors if w.lanes > 1 else [matrix, *factors]
+    factors, right, x = w.block.known[key], w.in_buffer(b).buffer, w.buffer(a.dtype, count * n * m)
+    assert right is not None  # it is in memory
+    w.read({*factors, right})
+    _call(w, "solve_eliminated", n, [count, m], [*factors, right, x], count * n * n * m)
+    return x
 
 
 def triangular_solve(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
