@@ -122,7 +122,7 @@ def over_devices(update: Any, spec: Any, used: list[Any]) -> tuple[Any, Any]:
     `spec` is a run of PartitionSpecs: worlds are split over the axis `AXIS`, the rest is the same on all devices.
     """
     mesh = jaxsim.parallel.make_mesh(used)
-    body = jax.shard_map(update, mesh=mesh, in_specs=(spec,), out_specs=(spec, P()), check_vma=False)
+    body = jaxsim.parallel.shard_map(update, mesh, in_specs=(spec,), out_specs=(spec, P()))
     sharding = jax.tree.map(lambda p: NamedSharding(mesh, p), spec)
     return jaxsim.jit(body, donate_argnums=0, out_shardings=(sharding, NamedSharding(mesh, P()))), sharding
 

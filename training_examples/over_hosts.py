@@ -63,7 +63,7 @@ def train(args: argparse.Namespace) -> None:
     random = np.random.default_rng(args.rank)
     d = jaxsim.make_data(m, nworld=own).replace(qpos=random.normal(0, 0.3, (own, m.nq)).astype(np.float32))
     worlds, model, gains = jaxsim.shard(d, mesh), jaxsim.replicate(m, mesh), jaxsim.replicate(np.zeros(4, "f"), mesh)
-    body = jax.shard_map(update, mesh=mesh, in_specs=(P(), P(), P(AXIS)), out_specs=P(), check_vma=False)
+    body = jaxsim.parallel.shard_map(update, mesh, in_specs=(P(), P(), P(AXIS)), out_specs=P())
     run = jaxsim.jit(body, out_shardings=NamedSharding(mesh, P())).lower(gains, model, worlds).compile()
     if args.rank == 0:
         found = re.findall(COLLECTIVES, run.as_text())

@@ -184,7 +184,7 @@ def check_data(m: Model, d: Any, function: str, name: str = "d") -> None:
     if isinstance(d.time, jax.core.Tracer) and is_checked_by_shard_map(d.time):
         raise TypeError(
             f"{function}: jax.shard_map checks which values vary between devices, and loops of a step fail this check: "
-            "use jax.shard_map(..., check_vma=False), or jaxsim.over_devices"
+            "use jaxsim.parallel.shard_map, or jaxsim.over_devices"
         )
     layout, expected = _expected_of_data(m)
     leaves, form = jax.tree.flatten(d)

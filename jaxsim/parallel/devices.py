@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxsim.native.compiler import cores
+from jaxsim.xla.compat import eval_jaxpr
 from jaxsim.xla.options import jit
 
 AXIS = "worlds"
@@ -58,6 +60,27 @@ def replicate(tree: Any, mesh: Mesh | None = None) -> Any:
     return jax.device_put(tree, NamedSharding(make_mesh() if mesh is None else mesh, P()))
 
 
+def shard_map(function: Callable, mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable:
+    """Call `jax.shard_map` without its check, which loops of a step fail, and without empty arrays as operands.
+
+    Arguments of `function` that have no entries, and such constants that it refers to, are made on each device.
+    """
+
+    # XLA of jaxlib 0.11.2 ends the process when an operand of a shard_map has no entries: it replaces the operand by a
+    # constant without a sharding. Model and Data have many. Operands that are not used are removed by JAX.
+    def body(*args: Any) -> Any:
+        args = jax.tree.map(_with_entries, args)
+        closed, out = jax.make_jaxpr(function, return_shape=True)(*args)
+        found = eval_jaxpr(closed.jaxpr, [_with_entries(x) for x in closed.consts], *jax.tree.leaves(args))
+        return jax.tree.unflatten(jax.tree.structure(out), found)
+
+    return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+
+
+def _with_entries(x: Any) -> Any:
+    return x if x.size else jnp.zeros_like(x)
+
+
 def over_devices(function: Callable, mesh: Mesh | None = None, shared: int = 1) -> Callable:
     """Compiled function of a batch that every device runs on its own worlds.
 
@@ -72,6 +95,6 @@ def over_devices(function: Callable, mesh: Mesh | None = None, shared: int = 1) 
 
     def run(*args: Any) -> Any:
         specs = tuple(P() if i < shared else P(AXIS) for i in range(len(args)))
-        return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=P(AXIS), check_vma=False)(*args)
+        return shard_map(function, mesh, specs, P(AXIS))(*args)
 
     return jit(run, out_shardings=NamedSharding(mesh, P(AXIS)))  # explicit, since empty arrays count as replicated
