@@ -93,16 +93,20 @@ def small_matrices(w: Writer, op: Operation, operands: list[Value], _: Targets) 
     return [w.stored(x, out.shape)]
 
 
+def _eliminated(a: Value, n: int) -> tuple[Any, ...]:
+    """Return the key of what is left of a matrix after elimination; a call gives its memory a new version."""
+    return "eliminated", n, (a.buffer, a.buffer.version) if a.buffer else a
+
+
 def _solution(w: Writer, a: Value, b: Value, n: int, m: int) -> Buffer:
     """Solve for right-hand sides; a matrix is eliminated once for all systems that have it."""
     count = a.size // (n * n)
-    key = lambda: ("eliminated", n, (a.buffer, a.buffer.version) if a.buffer else a)  # noqa: E731
-    if key() not in w.block.known:
+    if _eliminated(a, n) not in w.block.known:
         matrix, *factors = _factors(w, a, n)
         strides = [] if w.lanes == 1 else [str(n), "1"]
         _call(w, "eliminate", n, [count], [matrix, *strides, *factors], count * n**3 / 6)
-        w.block.known[key()] = factors if w.lanes > 1 else [matrix, *factors]
-    factors, right, x = w.block.known[key()], w.in_buffer(b).buffer, w.buffer(a.dtype, count * n * m)
+        w.block.known[_eliminated(a, n)] = factors if w.lanes > 1 else [matrix, *factors]
+    factors, right, x = w.block.known[_eliminated(a, n)], w.in_buffer(b).buffer, w.buffer(a.dtype, count * n * m)
     assert right is not None  # it is in memory
     w.read({*factors, right})
     _call(w, "solve_eliminated", n, [count, m], [*factors, right, x], count * n * n * m)
