@@ -138,7 +138,7 @@ PUSH = Task(
 
 
 STANDING, JUMP = 1.12, 0.6  # height of the hopper's trunk, and by how much it must rise (m)
-CROUCH = jnp.asarray([-0.447, 0.8, -0.353])  # angles of the hopper's leg where it stands
+CROUCH = np.asarray([-0.447, 0.8, -0.353])  # angles of the hopper's leg where it stands
 
 HOPPER = Task(
     "hopper jumps 0.6 m and lands",
@@ -166,7 +166,7 @@ HOPPER = Task(
     keyframe="stand",
 )
 
-ABOVE = jnp.asarray([0.12, 0.04])  # joints of the finger less those of the box, where it is at the box's upper face
+ABOVE = np.asarray([0.12, 0.04])  # joints of the finger less those of the box, where it is at the box's upper face
 
 PIVOT = Task(
     "finger pivots a box by 90 degrees",
@@ -186,8 +186,8 @@ PIVOT = Task(
     reach=0.05,
 )
 
-BALL = jnp.asarray([-0.6, 0.638])  # where the ball starts; its positions are displacements from there
-OVER, WITHIN = jnp.asarray([1.25, 0.4]), jnp.asarray([1.25, 0.05])  # points of the basket
+BALL = np.asarray([-0.6, 0.638])  # where the ball starts; its positions are displacements from there
+OVER, WITHIN = np.asarray([1.25, 0.4]), np.asarray([1.25, 0.05])  # points of the basket
 
 THROW = Task(
     "arm throws a ball into a basket",
@@ -237,7 +237,7 @@ def heights_of_up(q: np.ndarray) -> np.ndarray:
     return 1 - 2 * (q[:, 4] ** 2 + q[:, 5] ** 2)
 
 
-POSE = jnp.asarray([0.05, 0.75, -1.45] * 4)  # of a standing quadruped
+POSE = np.asarray([0.05, 0.75, -1.45] * 4)  # of a standing quadruped
 
 BACK = Task(
     "quadruped stands up from its back",
@@ -334,8 +334,8 @@ STEP = Task(
     guess=tuple(map(float, POSE)),
 )
 
-HOLD = jnp.asarray([0.0, 0.25, 0.35] * 4)  # controls of the hand that holds a cube
-REST = jnp.asarray([0.0, 0.0, 0.345])  # where the cube lies
+HOLD = np.asarray([0.0, 0.25, 0.35] * 4)  # controls of the hand that holds a cube
+REST = np.asarray([0.0, 0.0, 0.345])  # where the cube lies
 
 
 def left_to_turn(d: Any) -> jax.Array:
