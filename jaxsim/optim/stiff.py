@@ -33,9 +33,9 @@ def substepped(count: int, step: Step = jaxsim.step) -> Step:
 
         @jax.checkpoint
         def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
-            return carried(step(fine, from_carried(d, state))), None
+            return carried(m, step(fine, from_carried(d, state))), None
 
-        state, _ = jax.lax.scan(body, carried(d), None, length=count - 1)
+        state, _ = jax.lax.scan(body, carried(m, d), None, length=count - 1)
         return step(fine, from_carried(d, state))
 
     return divided
@@ -61,10 +61,10 @@ def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 64, step: 
             whole = step(with_timestep(m, length * scale), d0)
             half = with_timestep(m, 0.5 * length * scale)
             middle = step(half, d0)
-            end = step(half, from_carried(d, carried(middle)))
+            end = step(half, from_carried(d, carried(m, middle)))
             error = jax.lax.stop_gradient(_error(m, whole, end, rtol, atol))
             accept = (error <= 1) | last
-            new = jax.tree.map(lambda a, b: jnp.where(accept, a, b), carried(end), state)
+            new = jax.tree.map(lambda a, b: jnp.where(accept, a, b), carried(m, end), state)
             factor = jnp.clip(divide(0.9 * jnp.ones_like(error), sqrt(error), default=4.0), 0.2, 4.0)
             done = jnp.where(accept, jnp.where(length >= total - done, total, done + length), done)
             return new, done, length * factor
@@ -74,7 +74,7 @@ def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 64, step: 
             return jax.lax.cond(carry[1] < total, lambda c: attempt(c, last), lambda c: c, carry), None
 
         trials = jnp.arange(max_steps) == max_steps - 1
-        (state, _, _), _ = jax.lax.scan(body, (carried(d), jnp.zeros_like(total), total), trials)
+        (state, _, _), _ = jax.lax.scan(body, (carried(m, d), jnp.zeros_like(total), total), trials)
         return from_carried(d, state)
 
     return divided
