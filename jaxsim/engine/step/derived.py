@@ -69,7 +69,7 @@ def from_carried(d: Data, state: dict[str, Any]) -> Data:
 
 
 def without_derived(m: Model, d: Data) -> Data:
-    """Return `d` with what one step passes to the next; other derived fields are NaN, integers -1 and booleans False."""
+    """Return `d` with what a step passes on; other derived fields are NaN, integers -1 and booleans False."""
     return jax.tree.map(_absent, d).replace(**carried(m, d))
 
 
