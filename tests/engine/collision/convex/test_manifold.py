@@ -73,7 +73,8 @@ def test_points_of_a_manifold_lie_between_the_faces(stacked):
 def test_an_edge_that_is_clipped_at_both_ends_has_two_contacts_in_single_precision(float32):
     beam = " ".join(f"{x} {y} {z}" for x in (-0.2, 0.2) for y in (-0.05, 0.05) for z in (-0.05, 0.05))
     mj_model = mujoco.MjModel.from_xml_string(f"""<mujoco><asset><mesh name="beam" vertex="{beam}"/></asset>
-      <worldbody><geom type="box" size=".07 .1 .1"/><body><freejoint/><geom type="mesh" mesh="beam"/></body></worldbody></mujoco>""")
+      <worldbody><geom type="box" size=".07 .1 .1"/><body><freejoint/>
+      <geom type="mesh" mesh="beam"/></body></worldbody></mujoco>""")
     m, mj_data = jaxsim.from_mujoco(mj_model), mujoco.MjData(mj_model)
     d = jaxsim.make_data(m)
     count = jax.jit(jax.vmap(lambda q: collision(m, kinematics(m, d.replace(qpos=q))).ncon))
