@@ -8,9 +8,10 @@ MuJoCo with random controls, every 40 steps or after the steps that `--at` names
 `jaxsim.compile`, or one batch of all states. With `rows` only constraint rows and solver are ours; all before comes
 from MuJoCo. Every file has a process of its own, so that a crash or a hang is one line of the table. The line
 also holds warnings of what has no native program, and the processor time until the first step is done. Every stage's
-output that both have is compared. An error is relative to the largest entry of the field, at least one. Where contacts
-differ, MuJoCo's are also computed at poses moved by 1e-15 to 1e-9. If they then equal jaxsim's, the state is a tie, in
-which rounding decides: it is counted as such and not compared.
+output that both have is compared. An error is relative to the largest entry of the field, at least one. Where a state
+differs, both make the step from poses moved by 1e-15 to 1e-6. A difference that rounding decides is a tie, by the rules
+of `validation/ties.py`. Ties are counted by name: "contacts", after which nothing of the state is compared; other
+fields; "order" for the same contacts of a pair in another order, whose rows are then compared in ours.
 """
 
 import argparse
@@ -30,6 +31,7 @@ import jaxsim
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
 from jaxsim.xla.options import jit
+from validation import ties
 from validation.oracle import dense_jacobian, oracle_data
 
 FIELDS = (
@@ -102,7 +104,6 @@ CONTACT = (
 ROWS = ("J", "pos", "margin", "frictionloss", "diagApprox", "D", "vel", "aref", "force")
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat", "eq_active", "history")
 SETTLE = 40  # steps of MuJoCo between two states
-SHIFTS = np.repeat([1e-15, 1e-12, 1e-9], 8)  # distances by which a pose is moved to find ties
 PACKAGES = ("gymnasium", "dm_control", "mujoco.mjx")
 
 
@@ -124,19 +125,24 @@ def error(ours, theirs) -> float:
     return np.inf if not np.isfinite(gap) else gap / max(1.0, np.abs(theirs).max(initial=0))
 
 
-def compare(model, data, d) -> dict[str, float]:
-    """Relative error of every field, in the order of the stages."""
+def compare(model, data, d, order) -> dict[str, float]:
+    """Relative error of every field, in the order of the stages; `order` is that of our contacts in MuJoCo's."""
     out = {name: error(getattr(d, name), getattr(data, name)) for name in FIELDS}
     n = data.ncon
     out["ncon"] = 0.0 if int(d.ncon) == n else np.inf
     out["nefc"] = 0.0 if int(d.nefc) == data.nefc else np.inf
     if np.isinf(out["ncon"]) or np.isinf(out["nefc"]):
         return out
+    order = np.arange(n) if order is None else order
+    rows = ties.row_order(data, order)
     for name in CONTACT:
-        out[f"contact.{name}"] = error(getattr(d.contact, name)[:n], getattr(data.contact, name))
+        out[f"contact.{name}"] = error(getattr(d.contact, name)[:n], getattr(data.contact, name)[order])
+    jacobian = dense_jacobian(model, data)
     for name in ROWS:
-        theirs = dense_jacobian(model, data) if name == "J" else getattr(data, f"efc_{name}")
-        out[f"efc_{name}"] = error(getattr(d, f"efc_{name}")[: data.nefc], theirs)
+        theirs = jacobian if name == "J" else getattr(data, f"efc_{name}")
+        out[f"efc_{name}"] = error(getattr(d, f"efc_{name}")[: data.nefc], theirs[rows])
+    terms = np.abs(jacobian).T @ np.abs(data.efc_force)  # forces may cancel in a sum
+    out["qfrc_constraint"] *= min(1.0, np.abs(data.qfrc_constraint).max(initial=1) / terms.max(initial=1))
     return out
 
 
@@ -147,23 +153,37 @@ def copied(m, d, model, data):
     return d.replace(**{name: np.asarray(getattr(data, name)) for name in STATE})
 
 
-def is_tie(model, data, d, qpos) -> bool:
-    """Whether MuJoCo finds the contacts of `d` at poses next to `qpos`; `data` is overwritten."""
-    rng, is_turn = np.random.default_rng(0), np.zeros(model.nq, bool)
-    for kind, adr in zip(model.jnt_type, model.jnt_qposadr, strict=True):
+def moved_steps(m, d0, model, start, program: str, run, count: int) -> list[ties.Moved]:
+    """Steps from poses next to `start`, every second one without turning; `run` takes `count` states at once."""
+    rng, steps, turns = np.random.default_rng(0), [], np.zeros(model.nv, bool)
+    for kind, adr in zip(model.jnt_type, model.jnt_dofadr, strict=True):
         first = adr + (3 if kind == mujoco.mjtJoint.mjJNT_FREE else 0)
-        is_turn[first : first + (4 if kind <= int(mujoco.mjtJoint.mjJNT_BALL) else 0)] = True
-    for i, shift in enumerate(SHIFTS):  # every second time without turning, for faces that touch
-        data.qpos[:] = qpos + shift * rng.standard_normal(model.nq) * np.where(is_turn & (i % 2 == 1), 0, 1)
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_comPos(model, data)
-        mujoco.mj_collision(model, data)
-        if data.ncon == int(d.ncon) and all(
-            error(getattr(d.contact, n)[: data.ncon], getattr(data.contact, n)) <= 1e-6
-            for n in ("dist", "pos", "frame")
-        ):
-            return True
-    return False
+        turns[first : first + (3 if kind <= int(mujoco.mjtJoint.mjJNT_BALL) else 0)] = True
+    moves = ties.MOVES[bool(jax.config.jax_enable_x64)]
+    for i, by in enumerate(moves):
+        data = copy.copy(start)
+        direction = rng.standard_normal(model.nv) * np.where(turns & (i % 2 == 1), 0, 1)
+        mujoco.mj_integratePos(model, data.qpos, by * direction, 1)
+        steps.append(one_step(m, d0, model, data, program))
+    befores = [before for before, _ in steps]
+    befores += befores[:1] * (-len(befores) % count)
+    ours = [d for i in range(0, len(befores), count) for d in run(befores[i : i + count])]
+    return [ties.Moved(by, d, data) for by, d, (_, data) in zip(moves, ours, steps, strict=False)]
+
+
+def fields_are_ties(model, data, near: list[ties.Moved], bad: dict[str, float], limit: float) -> bool:
+    """Whether MuJoCo's own values of all these fields change at poses moved by rounding.
+
+    They must change by a tenth of the error at least, or be equal at a moved pose.
+    """
+    own, agrees = dict.fromkeys(bad, 0.0), dict.fromkeys(bad, np.inf)
+    for x in near:
+        change = compare(model, data, x.data, None)
+        here = compare(model, x.data, x.d, ties.contact_order(x.d, x.data, limit))
+        for name in bad:
+            agrees[name] = min(agrees[name], here.get(name, np.inf))
+            own[name] = max(own[name], change.get(name, 0.0) if x.by <= ties.TINY[limit < 1e-5] else 0.0)
+    return all(own[name] > limit and (agrees[name] <= limit or own[name] >= 0.1 * bad[name]) for name in bad)
 
 
 def constrained(m, d):
@@ -192,11 +212,18 @@ def processor_time() -> float:
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def trajectory(m, d0, model, times: list[int], program: str = "jit"):
-    """Data before a step, pose and MuJoCo's data after it, for each of `times` at which MuJoCo's numbers are finite.
+def one_step(m, d0, model, data, program: str):
+    """Our data before a step, and MuJoCo's after it. Of the program `rows`, before and after stages of constraints."""
+    if program == "rows":
+        mujoco.mj_forward(model, data)
+        return jax.tree.map(np.array, oracle_data(m, d0, data)), copy.copy(data)
+    before = jax.tree.map(np.array, copied(m, d0, model, data))
+    mujoco.mj_step(model, data)
+    return before, copy.copy(data)
 
-    Of the program `rows`, the data before and after the stages of constraints.
-    """
+
+def trajectory(m, d0, model, times: list[int], program: str = "jit"):
+    """Our data before a step, and MuJoCo's before and after it, for each of `times` at which its numbers are finite."""
     data = mujoco.MjData(model)
     if model.nkey:
         mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -205,17 +232,11 @@ def trajectory(m, d0, model, times: list[int], program: str = "jit"):
         for _ in range(time_of_state - done):
             data.ctrl[:] = rng.uniform(-0.5, 0.5, model.nu)
             mujoco.mj_step(model, data)
-        if program == "rows":
-            mujoco.mj_forward(model, data)
-            before, pose = jax.tree.map(np.array, oracle_data(m, d0, data)), data.qpos.copy()
-            out += [(before, pose, copy.copy(data))] if np.isfinite(data.qacc).all() else []
-            done = time_of_state
-            continue
-        before, pose = jax.tree.map(np.array, copied(m, d0, model, data)), data.qpos.copy()
-        mujoco.mj_step(model, data)
-        done = time_of_state + 1
-        if np.isfinite(np.r_[data.qacc, data.qpos]).all():
-            out.append((before, pose, copy.copy(data)))
+        start = copy.copy(data)
+        before, after = one_step(m, d0, model, data, program)
+        done = time_of_state + (program != "rows")
+        if np.isfinite(np.r_[after.qacc, after.qpos]).all():
+            out.append((before, start, after))
     return out
 
 
@@ -235,29 +256,38 @@ def check(path: pathlib.Path, times: list[int], program: str, backend: str) -> s
         if not states:
             return "unstable  MuJoCo's numbers are not finite"
         start += processor_time() - loaded
-        stepped = stepper(m, d0, program)([before for before, *_ in states])
+        run = stepper(m, d0, program)
+        stepped = run([before for before, *_ in states])
     except jaxsim.UnsupportedError as refusal:
         return f"refused   {str(refusal).splitlines()[0][:150]}"
     compiled = processor_time() - start
     worst: dict[str, float] = {}
-    contacts = ties = 0
+    contacts, tied = 0, Counter()
     limit = 1e-6 if jax.config.jax_enable_x64 else 1e-3
-    for d, (_, pose, data) in zip(stepped, states, strict=True):
+    for d, (_, start, data) in zip(stepped, states, strict=True):
         contacts += data.ncon
-        found = compare(model, data, d)
-        contact_error = max(found.get(f"contact.{n}", found["ncon"]) for n in ("dist", "pos", "frame"))
-        if contact_error > limit and is_tie(model, copy.copy(data), d, pose):
-            ties += 1
+        order = ties.contact_order(d, data, limit)
+        found = compare(model, data, d, order)
+        tied["order"] += order is not None and bool((np.diff(order) < 0).any())
+        bad = {name: value for name, value in found.items() if not value <= limit}
+        asleep = (start.tree_asleep >= 0).any()  # a move would wake trees
+        near = moved_steps(m, d0, model, start, program, run, len(states)) if bad and not asleep else []
+        if bad and order is None and ties.contacts_are_ties(model, start, d, data, near, limit):
+            tied["contacts"] += 1
             continue
+        if bad and order is not None and fields_are_ties(model, data, near, bad, limit):
+            tied.update(list(bad))
+            found = {name: value for name, value in found.items() if name not in bad}
         for name, value in found.items():
             worst[name] = max(value, worst.get(name, 0.0))
+    names = ", ".join(f"{name} {n}" for name, n in tied.items() if n) or "none"
     if not worst:
-        return f"ties      no other state: {ties} ties"
+        return f"ties      no other state: {names}"
     name = max(worst, key=worst.get)
     bad = {n: v for n, v in worst.items() if not v <= limit}
     verdict = "equal  " if not bad else "DIFFERS"
     more = "  beyond: " + " ".join(f"{n} {v:.0e}" for n, v in list(bad.items())[:30]) if bad else ""
-    seen = f"contacts {contacts}; ties {ties}; compiled in {compiled:.0f} s"
+    seen = f"contacts {contacts}; ties: {names}; compiled in {compiled:.0f} s"
     return f"{verdict}   worst {worst[name]:.1e} ({name}); {seen}{more}"
 
 

@@ -57,14 +57,14 @@ class TorchStep:
         self._blank = make_data(self.model)
         for name in outputs:
             attrgetter(name)(self._blank)  # raises AttributeError for one that is not there
-        leaves, self._tree = jax.tree_util.tree_flatten_with_path(carried(self._blank))
+        leaves, self._tree = jax.tree_util.tree_flatten_with_path(carried(self.model, self._blank))
         self._fields = {_name(path): x for path, x in leaves}
         self._run = {False: jit(self._advance), True: jit(self._of_worlds(self._advance))}
         self._pull = {False: jit(self._backward), True: jit(self._backward_of_worlds)}
 
     def initial(self, keyframe: str | int | None = None, nworld: int | None = None) -> State:
         """Tensors of the state at qpos0 or at a keyframe; with `nworld`, of equal worlds, with a leading axis."""
-        state = carried(make_data(self.model, keyframe, nworld))
+        state = carried(self.model, make_data(self.model, keyframe, nworld))
         named = {_name(path): x for path, x in jax.tree_util.tree_flatten_with_path(state)[0]}
         return {name: _to_torch(jnp.array(x)) for name, x in named.items() if x.size}
 
@@ -96,7 +96,7 @@ class TorchStep:
         leaves = [values.get(name, like) for name, like in self._fields.items()]
         d = from_carried(self._blank, self._tree.unflatten(leaves))
         new = forward.step(self.model.replace(**numbers), d)
-        after = dict(zip(self._fields, jax.tree.leaves(carried(new)), strict=True))
+        after = dict(zip(self._fields, jax.tree.leaves(carried(self.model, new)), strict=True))
         return {name: after[name] for name in values} | {name: attrgetter(name)(new) for name in self.outputs}
 
     def _of_worlds(self, function: Any) -> Any:

@@ -13,7 +13,7 @@ from jaxsim.core.errors import did_you_mean
 from jaxsim.core.model import Model
 from jaxsim.core.struct import build
 from jaxsim.engine.step import forward
-from jaxsim.engine.step.derived import CARRIED
+from jaxsim.engine.step.derived import CARRIED, carried_names
 from jaxsim.engine.step.initial import make_data
 from jaxsim.host.packing import Packing
 from jaxsim.host.programs import Progress, ahead
@@ -143,7 +143,7 @@ class Simulation:
         if parts is not None and not name.startswith("_"):
             if name == "ctrl":
                 return self._ctrl
-            if name in parts.state:
+            if name in STATE:
                 return parts.state.read(self._state, name)
             if name in parts.derived:
                 self._need_derived()
@@ -229,7 +229,8 @@ class _Parts:
         self.m, self.nworld = m, nworld
         self.model = Packing(dict(enumerate(jax.tree.leaves(m))))
         self.model_tree = jax.tree.structure(m)
-        self.state = Packing({name: getattr(d, name) for name in STATE})
+        self.carried = tuple(name for name in carried_names(m) if name != "ctrl")
+        self.state = Packing({name: getattr(d, name) for name in self.carried})
         self.derived = Packing({name: getattr(d, name) for name in DERIVED})
         self.ctrl = d.ctrl
         self.static = {name: getattr(d, name) for name in Data.STATIC}
@@ -240,7 +241,7 @@ class _Parts:
         return self.model.pack(dict(enumerate(jax.tree.leaves(m))))
 
     def pack_state(self, d: Data) -> tuple[Array, ...]:
-        return self.state.pack({name: getattr(d, name) for name in STATE})
+        return self.state.pack({name: getattr(d, name) for name in self.carried})
 
     @functools.cached_property
     def unpack(self) -> Callable[..., Data]:
@@ -305,13 +306,12 @@ class _Parts:
 
     def _data(self, state: Any, ctrl: Array, derived: dict[str, Any] | None = None) -> Data:
         """Data of a state, whose derived fields are zero if they are not given."""
-        if derived is None:
-            derived = {name: jax.tree.map(_zeros, x) for name, x in self.shapes.items()}
-        return build(Data, {**self.static, **derived, **self.state.unpack(state), "ctrl": ctrl})
+        zero = {name: jax.tree.map(_zeros, x) for name, x in self.shapes.items()} if derived is None else {}
+        return build(Data, {**self.static, **zero, **self.state.unpack(state), **(derived or {}), "ctrl": ctrl})
 
     def _pack(self, d: Data) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         return (
-            self.state.pack({name: getattr(d, name) for name in STATE}),
+            self.pack_state(d),
             self.derived.pack({name: getattr(d, name) for name in DERIVED}),
         )
 

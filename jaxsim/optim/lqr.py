@@ -274,7 +274,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     nx = 2 * m.nv + m.na
     zeros = lambda *shape: jnp.zeros(shape, dtype)  # noqa: E731
     controls = jnp.clip(controls, problem.low, problem.high)
-    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (n + 1, *jnp.shape(x))), carried(d))
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (n + 1, *jnp.shape(x))), carried(m, d))
     if problem.nodes:
         seconds = jnp.arange(n + 1) * program.substeps * m.opt.timestep
         states |= {"time": (d.time + seconds).astype(states["time"].dtype), **problem.nodes}
@@ -414,13 +414,13 @@ def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Data]:
 
     def body(state: dict, _: None) -> tuple[dict, dict]:
         new = program.step(m, from_carried(d, state))
-        return carried(new), {n: getattr(new, n) for n in names}
+        return carried(m, new), {n: getattr(new, n) for n in names}
 
     if program.substeps == 1:
         new = program.step(m, d)
         found = {n: getattr(new, n) for n in names}
     else:
-        state, all_found = jax.lax.scan(body, carried(d), None, length=program.substeps)
+        state, all_found = jax.lax.scan(body, carried(m, d), None, length=program.substeps)
         new, found = from_carried(d, state), jax.tree.map(lambda x: x[0], all_found)
     return new, d.replace(**found) if derived else with_fields(m, d, program.reads)
 
@@ -457,9 +457,9 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         shorter = (1 - alpha) * gap
         dq, dv, da = jnp.split(shorter, (m.nv, 2 * m.nv))
         qpos = integrate_pos(m, new.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else new.qpos
-        moved = carried(new.replace(qpos=qpos, qvel=new.qvel + dv, act=new.act + da))
+        moved = carried(m, new.replace(qpos=qpos, qvel=new.qvel + dv, act=new.act + da))
         first = (s.count < 0) & (i < problem.length)
-        gap = jnp.where(first, _difference(m, carried(new), node), shorter)
+        gap = jnp.where(first, _difference(m, carried(m, new), node), shorter)
         return jax.tree.map(lambda a, b: jnp.where(first, a, b), node, moved), gap
 
     def trial(alpha: Array) -> Path:
@@ -468,10 +468,10 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
             u = control(m, old, state, u, alpha * feed, gain, low, high)
             new, seen = advance(problem, program, from_carried(d, state).replace(ctrl=u))
             rows, value = cost((problem.costs, problem.length), seen, i, mu._replace(penalty=s.multipliers.penalty))
-            after, gap = across(alpha, i, new, gap, node) if problem.nodes else (carried(new), gap)
+            after, gap = across(alpha, i, new, gap, node) if problem.nodes else (carried(m, new), gap)
             return after, (state, u, rows, gap, value.astype(u.dtype))
 
-        _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(d), (xs, low, high, pad(s.gaps), nodes))
+        _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(m, d), (xs, low, high, pad(s.gaps), nodes))
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
     run = by_backend(m, trial, "loops", "a rollout")
@@ -538,7 +538,7 @@ def _expand(
             new, seen = advance(problem, program, displaced)
             rows = terms.rows_of(problem.costs, seen)
             change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
-            return (jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)), carried(new)
+            return (jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)), carried(m, new)
 
         return outcome
 

@@ -43,10 +43,10 @@ def trajectory_cost(
         i, u = row
         new, seen = advance(problem, program, from_carried(d, state).replace(ctrl=u))
         rows = terms.rows_of(once, seen)
-        kept = jax.tree.map(lambda a, b: jnp.where(i < length, a, b), carried(new), state)
+        kept = jax.tree.map(lambda a, b: jnp.where(i < length, a, b), carried(m, new), state)
         return kept, terms.value_of(once, rows, jnp.asarray(False), i >= length, none)
 
-    last, values = jax.lax.scan(body, carried(d), (jnp.arange(len(controls)), controls))
+    last, values = jax.lax.scan(body, carried(m, d), (jnp.arange(len(controls)), controls))
     final = costs.__class__(final=costs.final)
     end = with_fields(m, from_carried(d, last).replace(ctrl=d.ctrl), reads)
     yes, no = jnp.asarray(True), jnp.asarray(False)

@@ -35,9 +35,9 @@ def substepped(count: int, step: Step = jaxsim.step) -> Step:
 
         @jax.checkpoint
         def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
-            return carried(step(fine, from_carried(d, state))), None
+            return carried(m, step(fine, from_carried(d, state))), None
 
-        state, _ = jax.lax.scan(body, carried(d), None, length=count - 1)
+        state, _ = jax.lax.scan(body, carried(m, d), None, length=count - 1)
         return step(fine, from_carried(d, state))
 
     return divided
@@ -65,11 +65,11 @@ def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 256, step:
             fine = with_timestep(m, length * scale)
 
             def follow(state: dict[str, Any], _: None) -> tuple[dict[str, Any], tuple[Array, Array]]:
-                state = carried(step(fine, from_carried(d, state)))
+                state = carried(m, step(fine, from_carried(d, state)))
                 return state, (state["qpos"], state["qvel"])
 
             end, path = jax.lax.scan(follow, state, length=2)
-            ahead = carried(step(fine, from_carried(d, end)))
+            ahead = carried(m, step(fine, from_carried(d, end)))
             error = jax.lax.stop_gradient(_error(m, state, path, ahead, rtol, atol))
             new = jax.tree.map(lambda a, b: jnp.where(error <= 1, a, b), end, state)
             factor = jnp.clip(divide(0.9 * jnp.ones_like(error), sqrt(error), default=4.0), 0.2, 4.0)
@@ -81,8 +81,8 @@ def adaptive(rtol: float = 1e-3, atol: float = 1e-4, max_steps: int = 256, step:
             return jax.lax.cond(carry[1] < total, attempt, lambda c: c, carry), None
 
         start = jnp.where(jnp.isfinite(d.qpos).all() & jnp.isfinite(d.qvel).all(), 0 * total, jnp.nan)  # NaN: no trials
-        (state, done, _), _ = jax.lax.scan(body, (carried(d), start, 0.5 * total), length=max_steps)
-        return without_derived(d.replace(**_or_nan(state, done >= total, max_steps)))
+        (state, done, _), _ = jax.lax.scan(body, (carried(m, d), start, 0.5 * total), length=max_steps)
+        return without_derived(m, d.replace(**_or_nan(state, done >= total, max_steps)))
 
     return divided
 

@@ -24,6 +24,8 @@ from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
 
 AWAKE = -(1 + MINAWAKE)
+# fields of which sleeping trees keep their entries; all others follow from the state
+KEPT = ("xpos", "xquat", "act_dot", "sensordata", "qfrc_smooth", "qacc_smooth")
 SAME_POSE = 64  # units in the last place by which poses of two programs may differ
 
 

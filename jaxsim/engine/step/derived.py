@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.engine.islands import sleep
 from jaxsim.engine.kinematics.com import com_pos
 from jaxsim.engine.kinematics.kinematics import camlight, kinematics
 from jaxsim.engine.step import forward
@@ -52,9 +53,14 @@ def with_fields(m: Model, d: Data, names: frozenset[str]) -> Data:
     return tendon(m, camlight(m, com_pos(m, kinematics(m, d)))) if derived <= POSES else forward.forward(m, d)
 
 
-def carried(d: Data) -> dict[str, Any]:
+def carried_names(m: Model) -> tuple[str, ...]:
+    """Return the names of the fields that one step passes to the next; with sleep, also what sleeping trees keep."""
+    return (*CARRIED, *sleep.KEPT) if sleep.sleeps(m) else CARRIED
+
+
+def carried(m: Model, d: Data) -> dict[str, Any]:
     """Return the fields of `d` that one step passes to the next, by name: the carry of a scan over steps."""
-    return {name: getattr(d, name) for name in CARRIED}
+    return {name: getattr(d, name) for name in carried_names(m)}
 
 
 def from_carried(d: Data, state: dict[str, Any]) -> Data:
@@ -62,9 +68,9 @@ def from_carried(d: Data, state: dict[str, Any]) -> Data:
     return jax.tree.map(jax.numpy.zeros_like, d).replace(**state)
 
 
-def without_derived(d: Data) -> Data:
-    """Return `d` with its state and counters; derived fields are NaN, integers -1 and booleans False."""
-    return jax.tree.map(_absent, d).replace(**carried(d))
+def without_derived(m: Model, d: Data) -> Data:
+    """Return `d` with what a step passes on; other derived fields are NaN, integers -1 and booleans False."""
+    return jax.tree.map(_absent, d).replace(**carried(m, d))
 
 
 def _absent(x: Any) -> Any:

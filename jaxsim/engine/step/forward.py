@@ -34,7 +34,8 @@ from jaxsim.engine.structure.checks import check_acc, check_state, hold
 from jaxsim.engine.structure.refusals import refuse
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
-from jaxsim.math.arrays import is_numpy
+from jaxsim.math.arrays import is_numpy, take
+from jaxsim.math.safe import xp_of
 from jaxsim.native import nvrtc
 from jaxsim.native.stage import stage
 
@@ -90,6 +91,10 @@ def fwd_acceleration(m: Model, d: Data) -> Data:
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
     force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
     qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, inertia_parts(m, d))
+    if sleep.sleeps(m):
+        awake = take(d.tree_asleep < 0, m.dof_treeid)
+        xp = xp_of(d.tree_asleep, force)
+        force, qacc = xp.where(awake, force, d.qfrc_smooth), xp.where(awake, qacc, d.qacc_smooth)
     return d.replace(qfrc_smooth=force, qacc_smooth=qacc)
 
 

@@ -75,4 +75,5 @@ def _put_to_sleep(m: Model, d: Data) -> Data:
     init = m.tree_sleep_policy == SleepPolicy.INIT
     there = forward(m, d)
     state = sleep.fall_asleep(m, there.replace(tree_asleep=np.where(init, -1, sleep.AWAKE)))
-    return d.replace(tree_asleep=state, xpos=there.xpos, xquat=there.xquat)
+    names = ("xpos", "xquat", "act_dot", "sensordata")  # the smooth forces of these trees are zero
+    return d.replace(tree_asleep=state, **{n: getattr(there, n) for n in names})

@@ -96,20 +96,20 @@ def rollout(
     def advance(m: Model, state: dict[str, Any], index: Array, row: Array | None) -> tuple[dict[str, Any], Any]:
         d = blank.replace(**state)
         d = d.replace(ctrl=policy(index, with_fields(m, d, read)) if row is None else row)
-        for_last = make_step(m, d) if substeps == 1 else _repeat(partial(make_step, m), d, substeps)
-        return carried(for_last), select(for_last, outputs)
+        for_last = make_step(m, d) if substeps == 1 else _repeat(make_step, m, d, substeps)
+        return carried(m, for_last), select(for_last, outputs)
 
     if length is not None:
         if checkpoint != "step":
             raise ValueError("length has no reverse mode and allows no checkpoint: leave out checkpoint")
-        state, records = _loop(partial(advance, m), carried(d), nstep, rows, length)
-        return without_derived(blank.replace(**state)), records
+        state, records = _loop(partial(advance, m), carried(m, d), nstep, rows, length)
+        return without_derived(m, blank.replace(**state)), records
     if checkpoint != "none":
         advance = jax.checkpoint(advance, policy=SAVED)
     size = _chunk_size(checkpoint, nstep)
     scan = _scan if size is None else partial(_scan_chunks, size=size)
-    state, records = scan(partial(advance, m), carried(d), nstep, rows)
-    return without_derived(blank.replace(**state)), records
+    state, records = scan(partial(advance, m), carried(m, d), nstep, rows)
+    return without_derived(m, blank.replace(**state)), records
 
 
 def step_of_state(m: Model, d: Data) -> Data:
@@ -123,11 +123,11 @@ def step_of_state(m: Model, d: Data) -> Data:
         return step(m, from_carried(d, state))
 
     if jax.default_backend() != "cpu" or m.opt.backend == Backend.XLA or m.callbacks != Callbacks():
-        return jax.checkpoint(from_state, policy=SAVED)(carried(d))
+        return jax.checkpoint(from_state, policy=SAVED)(carried(m, d))
     if forward.not_in_vectors(m, d) is None:
-        return from_state(carried(d))
+        return from_state(carried(m, d))
     by_stages = partial(from_state, step=forward.step_by_stages)
-    return stage(by_stages, "wide transpose", "a step of a rollout", m.opt.backend)(carried(d))
+    return stage(by_stages, "wide transpose", "a step of a rollout", m.opt.backend)(carried(m, d))
 
 
 def select(d: Data, outputs: Outputs) -> Any:
@@ -164,16 +164,16 @@ def _chunk_size(checkpoint: str | int, nstep: int) -> int | None:
     raise ValueError(f'checkpoint is {checkpoint!r}; wanted "none", "step", "sqrt" or a number of steps')
 
 
-def _repeat(step: Callable[[Data], Data], d: Data, times: int) -> Data:
+def _repeat(step: Callable[[Model, Data], Data], m: Model, d: Data, times: int) -> Data:
     """Advance `d` by some steps; between them only the state is kept."""
     blank = jax.tree.map(jnp.zeros_like, d)
 
     def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
-        return carried(step(blank.replace(**state))), None
+        return carried(m, step(m, blank.replace(**state))), None
 
     body = jax.checkpoint(body, policy=SAVED)
-    state, _ = jax.lax.scan(body, carried(d), None, times - 1)
-    return step(blank.replace(**state))
+    state, _ = jax.lax.scan(body, carried(m, d), None, times - 1)
+    return step(m, blank.replace(**state))
 
 
 def _scan(advance: Callable, state: Any, nstep: int, rows: Array | None) -> tuple[Any, Any]:

@@ -161,3 +161,33 @@ def test_gradients_are_finite_beside_sleepers():
     d = oracle_data(m, make(m), settled())
     grad = jax.jit(jax.grad(lambda q: jaxsim.step(m, d.replace(qvel=q)).qvel.sum()))(d.qvel)
     assert np.isfinite(grad).all() and np.abs(grad).max() > 0
+
+
+# a hinge held by its actuator that begins asleep, and one that moves
+BEGINS_ASLEEP = """
+<mujoco><option><flag sleep="enable"/></option>
+<worldbody>
+  <body sleep="init"><joint name="held" axis="0 1 0"/><geom name="ball" size=".1" pos=".3 0 0"/></body>
+  <body pos="0 2 0"><joint axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body>
+</worldbody>
+<actuator><intvelocity joint="held" kp="5" actrange="-1 1"/></actuator>
+<sensor><jointpos joint="held"/><framelinacc objtype="geom" objname="ball"/></sensor>
+</mujoco>"""
+
+
+def test_forces_of_trees_that_begin_asleep_are_zero_and_a_rollout_keeps_them_asleep():
+    mj_model = load(BEGINS_ASLEEP)
+    mj_data, m = mujoco.MjData(mj_model), jaxsim.from_mujoco(mj_model)
+    start = d = jaxsim.make_data(m).replace(ctrl=np.ones(1))
+    mj_data.ctrl[:] = 1
+    for _ in range(3):
+        mujoco.mj_step(mj_model, mj_data)
+        d = STEP(m, d)
+    end, _ = jaxsim.rollout(m, start, nstep=3)
+    sim = jaxsim.Simulation(m)
+    sim.step(np.ones(1), n=3)
+    assert mj_data.tree_asleep[0] == 0
+    for name in ("qfrc_smooth", "qacc_smooth", "qacc", "sensordata", "act_dot", "act", "qpos", "tree_asleep"):
+        theirs = getattr(mj_data, name)
+        for ours in (d, end, sim) if name in ("qpos", "act", "tree_asleep", "sensordata") else (d, sim):
+            np.testing.assert_allclose(getattr(ours, name), theirs, atol=1e-6, err_msg=name)

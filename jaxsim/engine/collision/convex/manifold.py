@@ -415,15 +415,25 @@ def _cut(p: _Polygon, height: Callable[[_Polygon, Array], Array], side: Array, h
     return out._replace(base=target, first=jnp.int32(0), count=n)
 
 
+def _same_point(x: Array) -> Array | float:
+    """Return the distance within which points count as one: both directions along an edge round a crossing differently.
+
+    MuJoCo's MINVAL is 4.5 eps of its precision.
+    """
+    eps = jnp.finfo(x.dtype).eps
+    return MINVAL if eps < MINVAL else 4.5 * float(eps) * jnp.maximum(1, jnp.max(jnp.abs(x)))
+
+
 def _at_most_four(p: _Polygon) -> tuple[Array, Array, Array]:
     """At most four points (4, 3), those of the largest quadrilateral or all distinct ones; origins; which are real."""
     corners = lax.cond(p.count > 4, lambda: _largest_quadrilateral(p), lambda: tuple(jnp.int32(i) for i in range(4)))
     rows = [p.row(jnp.minimum(i, p.count)) for i in corners]
     points = [split(row_at(p.point, i)) for i in rows]
     real = []
+    reach = _same_point(jnp.stack(points[0]))
     for i, point in enumerate(points):
         same = [
-            real[j] & jnp.all(jnp.stack([jnp.abs(x - y) < MINVAL for x, y in zip(point, points[j], strict=True)]))
+            real[j] & jnp.all(jnp.stack([jnp.abs(x - y) < reach for x, y in zip(point, points[j], strict=True)]))
             for j in range(i)
         ]
         distinct = ~jnp.any(jnp.stack([jnp.array(False), *same]))

@@ -9,7 +9,9 @@ import pytest
 import jaxsim
 from jaxsim.engine.collision.convex.convex import convex_context, search, shapes_of
 from jaxsim.engine.collision.convex.manifold import manifold, manifold_again
+from jaxsim.engine.collision.driver import collision
 from jaxsim.engine.collision.shapes import Geoms
+from jaxsim.engine.kinematics.kinematics import kinematics
 from jaxsim.math.component import split
 from jaxsim.math.rotation import quat_mul, quat_to_mat
 
@@ -66,6 +68,24 @@ def test_points_of_a_manifold_lie_between_the_faces(stacked):
     heights = found.pos[:, :4, 2][found.ok[:, None] & found.real[:, :4]]
     np.testing.assert_allclose(heights, 0.295, atol=1e-3)
     np.testing.assert_allclose(np.abs(found.normal[found.ok, 2]), 1, atol=1e-6)
+
+
+def test_an_edge_that_is_clipped_at_both_ends_has_two_contacts_in_single_precision(float32):
+    beam = " ".join(f"{x} {y} {z}" for x in (-0.2, 0.2) for y in (-0.05, 0.05) for z in (-0.05, 0.05))
+    mj_model = mujoco.MjModel.from_xml_string(f"""<mujoco><asset><mesh name="beam" vertex="{beam}"/></asset>
+      <worldbody><geom type="box" size=".07 .1 .1"/><body><freejoint/>
+      <geom type="mesh" mesh="beam"/></body></worldbody></mujoco>""")
+    m, mj_data = jaxsim.from_mujoco(mj_model), mujoco.MjData(mj_model)
+    d = jaxsim.make_data(m)
+    count = jax.jit(jax.vmap(lambda q: collision(m, kinematics(m, d.replace(qpos=q))).ncon))
+    yaw, roll, quat = np.deg2rad(np.arange(-30, 35, 7)) / 2, np.pi / 8, np.zeros((10, 4))
+    for out, a in zip(quat, yaw, strict=True):
+        mujoco.mju_mulQuat(out, [np.cos(a), 0, 0, np.sin(a)], [np.cos(roll), np.sin(roll), 0, 0])
+    qpos = np.concatenate([np.tile([0.01, 0.02, 0.17], (10, 1)), quat], axis=1)
+    for q, n in zip(qpos, count(qpos), strict=True):
+        mj_data.qpos[:] = q
+        mujoco.mj_forward(mj_model, mj_data)
+        assert n == mj_data.ncon == 2
 
 
 def test_gradient_is_finite_where_an_edge_is_nearly_along_a_side(float32):
