@@ -55,7 +55,8 @@ FUNCTION REAL OF(share)(int member, const REAL* y, int k, REAL* told) {
     REAL* row = s + (g * N + k) * PITCH; \
     OWN(c, j) if (g < count) row[j >= k ? j - k : j - k + N] = j >= k ? h[c][0] : 0; \
     team_sync(); \
-    const REAL* above = ALIGNED_ROW(g < count ? row : s); \
+    /* a team without a system reads the last one, which a team of its warp has */ \
+    const REAL* above = ALIGNED_ROW(s + ((g < count ? g : count - 1) * N + k) * PITCH); \
     REAL d = above[0], inv = d > 0 ? (REAL)1 / d : NAN; \
     if (g < count && member == 0) inverse[g * N + k] = inv; \
     UNROLL for (int c = 0; c < COLS; ++c) { \
