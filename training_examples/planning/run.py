@@ -93,7 +93,8 @@ def play(task: Task, mj: mujoco.MjModel, d: jaxsim.Data, controls: np.ndarray) -
 
 def close_loop(task: Task, controller: optim.Controller, advance: Advance, d: jaxsim.Data, key: jax.Array) -> Run:
     """Control a robot until the task has been done for `HELD` controls in a row, or its time is over."""
-    memory = controller.start(d)._replace(count=jax.random.randint(key, (), 0, 1 << 20))
+    first = jax.random.randint(key, (), 0, 1 << 20)  # samples depend on the count of calls: other runs, other samples
+    memory = controller.start(d)._replace(count=first)
     q, v, held = [np.asarray(d.qpos)], [np.asarray(d.qvel)], 0
     while float(d.time) < task.limit and held < HELD:
         control, memory = controller(d, memory)

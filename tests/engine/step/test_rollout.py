@@ -149,7 +149,8 @@ def test_a_step_of_the_state_is_that_step_and_reverse_mode_keeps_its_state_alone
     for a, b in zip(*(jax.tree.leaves(g(d.qvel)) for g in both), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     state = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves([getattr(d, n) for n in CARRIED]))
-    assert both[0].memory_analysis().temp_size_in_bytes < 1000 * state  # of `plain` XLA of jax 0.11.2 keeps no more
+    small, large = (g.memory_analysis().temp_size_in_bytes for g in both)
+    assert small < 1000 * state < 0.5 * large
 
 
 @pytest.mark.parametrize(
