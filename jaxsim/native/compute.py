@@ -8,7 +8,8 @@ import numpy as np
 
 from jaxsim.native.control import CONTROL, INNER, inner_functions, over_rows
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive, is_real
-from jaxsim.native.jaxpr import CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
+from jaxsim.native.gathers import rows_of_worlds
+from jaxsim.native.jaxpr import BLOCKS, CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
 from jaxsim.native.joins import SAME_PLACE, join, padded, parts_of_results, updated
 from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS, is_cheap
 from jaxsim.native.scatters import along_lists, is_searched, rows_to_look_for, scatter, update_lists
@@ -183,6 +184,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [along_lists(op, operands, *lists)]
     elif op.name in SCATTERS and (w.lanes == 1 or not is_searched(op)):
         return [scatter(w, op, operands, scope.claim(op.inputs[0], k), target)]
+    if op.name == "gather" and w.platform == BLOCKS and (rows := rows_of_worlds(w, op, operands, target)) is not None:
+        return [rows]
     if op.name in REDUCTIONS:
         operands = [reduced_in_parts(w, op, operands[0])]
     if op.name in CUMULATIVE and w.lanes == 1 and op.inputs[0].shape[op.params["axis"]] > 1:

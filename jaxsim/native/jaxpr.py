@@ -24,16 +24,18 @@ VECTOR_FORMS = ChainMap[str, Callable[[Any], Any]]({}, PLAIN_FORMS)  # the same 
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
 # The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
 HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
-# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, or entries of a search in
-# lock step on a TPU. Where a function has a branch for each platform, that of a CPU is for XLA: vectors and cores take
-# the default.
-GPU, VECTORS, CORE, TPU = "cuda", "vectors", "core", "tpu"
+# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, blocks of worlds on a TPU, or
+# entries of a search in lock step there. Where a function has a branch for each platform, that of a CPU is for XLA:
+# vectors, cores and blocks take the default.
+GPU, VECTORS, CORE, BLOCKS, TPU = "cuda", "vectors", "core", "blocks", "tpu"
+WIDE = (VECTORS, BLOCKS)  # each number is a vector of worlds
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")
 WHOLE = {
     GPU: (*BETWEEN, "small_matrices"),
     VECTORS: ("world_program", "pool", "small_matrices"),
     CORE: ("small_matrices",),
+    BLOCKS: ("pool", "small_matrices"),
 }
 
 
@@ -102,7 +104,7 @@ _FLAT: WeakKeyDictionary[Any, dict[str, Flat]] = WeakKeyDictionary()
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE or TPU.
+    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE, BLOCKS or TPU.
 
     They are kept as long as the jaxpr is: functions within loops and branches are looked at many times.
     """
@@ -188,7 +190,7 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
     name, params = eqn.primitive.name, eqn.params
     inner = None if _stays(eqn, platform) else _called(eqn, platform)
     hint = HINTS.get(params.get("name", "")) if inner is not None else None
-    if hint is not None and (hint.name == "symmetric_matrix" or platform == VECTORS):
+    if hint is not None and (hint.name == "symmetric_matrix" or platform in WIDE):
         results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
         out.append(Operation(hint, {"jaxpr": inner}, operands, results))
         return results
@@ -293,7 +295,7 @@ def _called(eqn: Any, platform: str) -> Any:
         return params["call"]
     if name == "scan" and platform == GPU and params["length"] <= MOST_TURNS and _is_cut(eqn):
         return _turns(eqn)
-    forms = {CORE: CORE_FORMS, VECTORS: VECTOR_FORMS}.get(platform, PLAIN_FORMS)
+    forms = {CORE: CORE_FORMS, VECTORS: VECTOR_FORMS, BLOCKS: VECTOR_FORMS}.get(platform, PLAIN_FORMS)
     return forms[name](eqn) if name in forms else None
 
 

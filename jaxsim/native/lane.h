@@ -18,6 +18,7 @@
 #define VARIABLE(type, name, ...) type name = __VA_ARGS__
 #define DECLARE(type, name) type name
 #define EACH(i, n) for (int i = 0; i < (n); ++i)
+#define RANGE(i, first, end) for (int i = first; i < (end); ++i)
 #define UPTO(j, i) for (int j = 0; j <= (i); ++j)
 #define ASSIGN(name, ...) (name = (__VA_ARGS__))
 #define AT(array, i) ((array)[i])

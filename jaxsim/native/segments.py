@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.native.compute import is_known
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed, nested
+from jaxsim.native.jaxpr import GPU, WIDE, Flat, Operation, Var, needed, nested
 from jaxsim.native.operations import VIEWS, is_cheap
 
 MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which fit a multiprocessor's cache
@@ -36,7 +36,7 @@ def segments(flat: Flat, has_worlds: Sequence[bool], platform: str = GPU) -> lis
     by JAX operations, are computed once for all worlds, before everything else.
     """
     known = {id(op): is_known(op, platform) for op in flat.operations}
-    once = (_shared if platform == VECTORS else _once)(flat, has_worlds, known)
+    once = (_shared if platform in WIDE else _once)(flat, has_worlds, known)
     rest = [op for op in flat.operations if id(op) not in {id(o) for o in once}]
     inputs = [*flat.inputs, *(v for op in once for v in op.outputs)]
     most = MOST_OPERATIONS if platform == GPU else math.inf

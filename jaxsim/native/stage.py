@@ -20,7 +20,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
-from jaxsim.native import vectors
+from jaxsim.native import blocks, vectors
 from jaxsim.native.compiler import LINEAR, ONCE, ONCE_LINEAR, WORLDS
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
@@ -28,10 +28,12 @@ from jaxsim.native.directions import split
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, fall_back, jvp_of_plain, paused_collections, size_of
 from jaxsim.native.jaxpr import (
+    BLOCKS,
     CORE,
     CORE_FORMS,
     GPU,
     PLAIN_FORMS,
+    TPU,
     VECTOR_FORMS,
     VECTORS,
     Flat,
@@ -199,6 +201,12 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
 
 
+def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
+    if plan.along or not any(worlds) or plan.form == "columns":
+        return None
+    return by_kernels(blocks.run, BLOCKS, plan, worlds, count, operands)
+
+
 def _columns_on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     try:
         return by_kernels(partial(vectors.run, flags=LINEAR), VECTORS, plan, worlds, count, operands)
@@ -310,7 +318,7 @@ STAGE = NativeFunction(
     name="stage",
     plain=_plain,
     results=_results,
-    programs={CPU: _on_cpu, GPU: _on_cuda},
+    programs={CPU: _on_cpu, GPU: _on_cuda, TPU: _on_tpu},
     label=lambda plan: plan.label,
     backend=lambda plan: plan.backend,
 )

@@ -1,128 +1,115 @@
 /* Systems of equations by one lane, of a world or of a vector of worlds. What is generated before this text: REAL, the
    type of real numbers, and T, of those of a world. Matrices are rows after rows. Several lanes have `systems.cu`. */
 
-/* Functions of `count` matrices of n rows, one after the other in memory. EVERY goes over the entries (i, j) of `rows`
-   by `cols` numbers of each matrix g, LOWER over those of a square with j <= i. */
-#define EVERY(g, i, j, rows, cols) \
-  for (int g = 0; g < count; ++g) \
-    for (int i = 0; i < (rows); ++i) \
-      for (int j = 0; j < (cols); ++j)
-#define LOWER(g, i, j, size) \
-  for (int g = 0; g < count; ++g) \
-    for (int i = 0; i < (size); ++i) \
-      for (int j = 0; j <= i; ++j)
+/* Functions of `count` matrices of n rows, one after the other in memory. They are statements of the generator
+   (`writer.py`), which a TPU's programs evaluate as well (`blocks.py`). */
 
 /* Elimination without square roots: the lower triangle of `a` holds L D, its diagonal D, `inverse` 1 / D, which is nan
    where a pivot is not positive; the upper triangle holds (L D)', so that loops read rows. Zeros that a tree leaves are
    skipped. Golub and Van Loan, 4.1. */
 FUNCTION void eliminate(int lane, int count, int n, T* a, T* inverse) {
-  for (int g = 0; g < count; ++g, a += n * n, inverse += n)
-    for (int k = 0; k < n; ++k) {
-      T *row = a + k * n, d = row[k];
-      inverse[k] = SELECT(d > 0, (REAL)1 / d, NAN);
-      for (int i = k + 1; i < n; ++i) row[i] = a[i * n + k];
-      for (int i = k + 1; i < n; ++i) {
-        if (!ANY(row[i] != 0)) continue;
-        T *mine = a + i * n, factor = row[i] * inverse[k];
-        for (int j = k + 1; j <= i; ++j) mine[j] -= factor * row[j];
-      }
+  EACH(g, count) for (int k = 0; k < n; ++k) {
+    LET(int, row, (g * n + k) * n);
+    LET(REAL, pivot, AT(a, row + k));
+    LET(REAL, reciprocal, SELECT(pivot > 0, (REAL)1 / pivot, NAN));
+    PUT(inverse, g * n + k, reciprocal);
+    RANGE(i, k + 1, n) PUT(a, row + i, AT(a, (g * n + i) * n + k));
+    for (int i = k + 1; i < n; ++i) {
+      LET(REAL, below, AT(a, row + i));
+      if (!ANY(below != 0)) continue;
+      LET(REAL, factor, below * reciprocal);
+      LET(int, mine, (g * n + i) * n);
+      RANGE(j, k + 1, i + 1) PUT(a, mine + j, AT(a, mine + j) - factor * AT(a, row + j));
     }
+  }
 }
 
 /* the lower Cholesky factors of a, which is overwritten */
 FUNCTION void cholesky(int lane, int count, int n, T* a, T* inverse, T* factor) {
   eliminate(lane, count, n, a, inverse);
-  ALL(e, count * n) inverse[e] = SQRT(inverse[e]);
-  sync();
-  EVERY(g, i, j, n, n) {
-    T root = inverse[g * n + j];
-    int e = (g * n + i) * n + j;
-    factor[e] = SELECT(i < j, 0, SELECT(i == j, (REAL)1 / root, a[e] * root));
+  EACH(e, count * n) PUT(inverse, e, SQRT(AT(inverse, e)));
+  EACH(g, count) EACH(i, n) {
+    LET(int, row, (g * n + i) * n);
+    RANGE(j, 0, i) PUT(factor, row + j, AT(a, row + j) * AT(inverse, g * n + j));
+    PUT(factor, row + i, (REAL)1 / AT(inverse, g * n + i));
+    RANGE(j, i + 1, n) PUT(factor, row + j, 0);
   }
-  sync();
 }
 
 /* x (n x m) with a x = b, of what `eliminate` leaves */
 FUNCTION void solve_eliminated(int lane, int count, int n, int m, const T* a, const T* inverse, const T* b, T* x) {
-  ALL(e, count * n * m) x[e] = b[e];
-  sync();
-  for (int k = 0; k < n; ++k) {
-    EVERY(g, r, c, n - k - 1, m) {
-      int i = k + 1 + r;
-      x[(g * n + i) * m + c] -= a[(g * n + k) * n + i] * inverse[g * n + k] * x[(g * n + k) * m + c];
+  EACH(e, count * n * m) PUT(x, e, AT(b, e));
+  EACH(g, count) {
+    for (int k = 0; k < n; ++k) RANGE(i, k + 1, n) {
+      LET(REAL, factor, AT(a, (g * n + k) * n + i) * AT(inverse, g * n + k));
+      LET(int, to, (g * n + i) * m);
+      EACH(c, m) PUT(x, to + c, AT(x, to + c) - factor * AT(x, (g * n + k) * m + c));
     }
-    sync();
-  }
-  EVERY(g, i, c, n, m) x[(g * n + i) * m + c] *= inverse[g * n + i];
-  sync();
-  for (int k = n - 1; k > 0; --k) {
-    EVERY(g, i, c, k, m) {
-      x[(g * n + i) * m + c] -= a[(g * n + k) * n + i] * inverse[g * n + i] * x[(g * n + k) * m + c];
+    EACH(i, n) EACH(c, m) PUT(x, (g * n + i) * m + c, AT(x, (g * n + i) * m + c) * AT(inverse, g * n + i));
+    for (int k = n - 1; k > 0; --k) EACH(i, k) {
+      LET(REAL, factor, AT(a, (g * n + k) * n + i) * AT(inverse, g * n + i));
+      LET(int, to, (g * n + i) * m);
+      EACH(c, m) PUT(x, to + c, AT(x, to + c) - factor * AT(x, (g * n + k) * m + c));
     }
-    sync();
   }
 }
 
 /* z (n x m) with L' D L z = x; `ld` has L below its diagonal, `inverse` is 1 / D */
 FUNCTION void solve_ltdl(int lane, int count, int n, int m, const T* ld, const T* inverse, const T* x, T* z) {
-  ALL(e, count * n * m) z[e] = x[e];
-  sync();
-  for (int k = n - 1; k > 0; --k) {
-    EVERY(g, i, c, k, m) z[(g * n + i) * m + c] -= ld[(g * n + k) * n + i] * z[(g * n + k) * m + c];
-    sync();
-  }
-  EVERY(g, i, c, n, m) z[(g * n + i) * m + c] *= inverse[g * n + i];
-  sync();
-  for (int k = 0; k < n - 1; ++k) {
-    EVERY(g, r, c, n - k - 1, m) {
-      int i = k + 1 + r;
-      z[(g * n + i) * m + c] -= ld[(g * n + i) * n + k] * z[(g * n + k) * m + c];
+  EACH(e, count * n * m) PUT(z, e, AT(x, e));
+  EACH(g, count) {
+    for (int k = n - 1; k > 0; --k) EACH(i, k) {
+      LET(REAL, factor, AT(ld, (g * n + k) * n + i));
+      LET(int, to, (g * n + i) * m);
+      EACH(c, m) PUT(z, to + c, AT(z, to + c) - factor * AT(z, (g * n + k) * m + c));
     }
-    sync();
+    EACH(i, n) EACH(c, m) PUT(z, (g * n + i) * m + c, AT(z, (g * n + i) * m + c) * AT(inverse, g * n + i));
+    for (int k = 0; k < n; ++k) RANGE(i, k + 1, n) {
+      LET(REAL, factor, AT(ld, (g * n + i) * n + k));
+      LET(int, to, (g * n + i) * m);
+      EACH(c, m) PUT(z, to + c, AT(z, to + c) - factor * AT(z, (g * n + k) * m + c));
+    }
   }
 }
 
 /* x (n x m) with a x = b by elimination with pivots, in memory `s` of n (n + m) numbers */
 FUNCTION void solve_any(int lane, int count, int n, int m, T* s, const T* a, const T* b, T* x) {
-  const int wide = n + m;
-  for (int g = 0; g < count; ++g, a += n * n, b += n * m, x += n * m) {
-    ALL(e, n * wide) {
-      int i = e / wide, j = e % wide;
-      s[e] = j < n ? a[i * n + j] : b[i * m + j - n];
+  LET(int, wide, n + m);
+  for (int g = 0; g < count; ++g) {
+    EACH(i, n) {
+      EACH(j, n) PUT(s, i * wide + j, AT(a, (g * n + i) * n + j));
+      EACH(j, m) PUT(s, i * wide + n + j, AT(b, (g * n + i) * m + j));
     }
-    sync();
     for (int k = 0; k < n; ++k) {
       VARIABLE(int, best, k);
       VARIABLE(REAL, size, -1);
       for (int i = k; i < n; ++i) {
-        T here = SELECT(s[i * wide + k] < 0, -s[i * wide + k], s[i * wide + k]);
+        LET(REAL, entry, AT(s, i * wide + k));
+        LET(REAL, here, SELECT(entry < 0, -entry, entry));
         LET(bool, larger, here > size);
         ASSIGN(size, SELECT(larger, here, size));
         ASSIGN(best, SELECT(larger, i, best));
       }
-      sync();
-      ALL(j, wide) {
-        T kept = s[k * wide + j];
-        PUT(s, k * wide + j, AT(s, best * wide + j));
-        PUT(s, best * wide + j, kept);
+      for (int i = k + 1; i < n; ++i) { /* exchange rows: worlds have pivots of their own */
+        LET(bool, here, best == i);
+        if (!ANY(here)) continue;
+        EACH(j, wide) {
+          LET(REAL, upper, AT(s, k * wide + j));
+          LET(REAL, lower, AT(s, i * wide + j));
+          PUT(s, k * wide + j, SELECT(here, lower, upper));
+          PUT(s, i * wide + j, SELECT(here, upper, lower));
+        }
       }
-      sync();
-      T inverse = (REAL)1 / s[k * wide + k];
-      int right = wide - k - 1;
-      ALL(e, (n - k - 1) * right) {
-        int i = k + 1 + e / right, j = k + 1 + e % right;
-        s[i * wide + j] -= s[i * wide + k] * inverse * s[k * wide + j];
+      LET(REAL, inverse, (REAL)1 / AT(s, k * wide + k));
+      for (int i = k + 1; i < n; ++i) {
+        LET(REAL, factor, AT(s, i * wide + k) * inverse);
+        RANGE(j, k + 1, wide) PUT(s, i * wide + j, AT(s, i * wide + j) - factor * AT(s, k * wide + j));
       }
-      sync();
     }
-    for (int k = n - 1; k >= 0; --k) {
-      ALL(e, (k + 1) * m) {
-        int i = e / m, c = e % m;
-        T found = s[k * wide + n + c] / s[k * wide + k];
-        if (i == k) x[k * m + c] = found;
-        else s[i * wide + n + c] -= s[i * wide + k] * found;
-      }
-      sync();
+    for (int k = n - 1; k >= 0; --k) EACH(c, m) {
+      LET(REAL, found, AT(s, k * wide + n + c) / AT(s, k * wide + k));
+      PUT(x, (g * n + k) * m + c, found);
+      EACH(i, k) PUT(s, i * wide + n + c, AT(s, i * wide + n + c) - AT(s, i * wide + k) * found);
     }
   }
 }
@@ -137,17 +124,19 @@ template <class A, class B>
 #endif
 FUNCTION void solve_triangular(int lane, int count, int n, int m, bool forward, bool unit, const A* a, int row, int col,
                                const B* b, int next, int beside, T* work, T* x) {
-  ALL(e, count * n * m) PUT(work, e, b[e]);
-  sync();
-  for (int step = 0; step < n; ++step) {
-    int k = forward ? step : n - 1 - step, left = n - step;
-    EVERY(g, r, c, left, m) {
-      int i = forward ? k + r : k - r, place = g * n * m + k * next + c * beside;
-      T found = unit ? work[place] : work[place] / a[g * n * n + k * row + k * col];
-      if (i == k) x[place] = found;
-      else work[g * n * m + i * next + c * beside] -= a[g * n * n + i * row + k * col] * found;
+  EACH(e, count * n * m) PUT(work, e, AT(b, e));
+  EACH(g, count) for (int step = 0; step < n; ++step) {
+    LET(int, k, SELECT(forward, step, n - 1 - step));
+    EACH(c, m) {
+      LET(int, from, g * n * m + k * next + c * beside);
+      LET(REAL, found, AT(work, from) / SELECT(unit, (REAL)1, AT(a, g * n * n + k * row + k * col)));
+      PUT(x, from, found);
+      RANGE(r, 1, n - step) {
+        LET(int, i, SELECT(forward, k + r, k - r));
+        LET(int, to, g * n * m + i * next + c * beside);
+        PUT(work, to, AT(work, to) - AT(a, g * n * n + i * row + k * col) * found);
+      }
     }
-    sync();
   }
 }
 #ifndef WIDE

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from jaxsim.native.jaxpr import TPU, VECTORS, Flat, Operation, Term, Var, flatten
+from jaxsim.native.jaxpr import TPU, WIDE, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.compat import scan_lengths
 
 SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
@@ -59,7 +59,7 @@ def uniform_results(
     if op.name == "by_value":
         own = _outputs_of(op.params["jaxpr"], operands, platform)
         return [operands[0] and known for known in own]
-    if op.name in SYSTEMS_PRIMITIVES and platform == VECTORS:
+    if op.name in SYSTEMS_PRIMITIVES and platform in WIDE:
         return [False] * len(op.outputs)  # `systems.h` writes vectors
     return [op.name == "any_of_vector" or all(operands)] * len(op.outputs)
 

@@ -209,6 +209,7 @@ class Writer:
     keeps_more: bool = False  # arrays that loops read often go to memory
     lanes: int = USUAL_LANES  # threads of a world, for estimates of cost
     vector: int = 0  # bytes of a vector of worlds, which take all branches together (`wide.h`); 0: none
+    wide_platform: str = VECTORS  # or BLOCKS
     real: np.dtype | None = None  # the one type of real numbers, if there may be no other
     sequential: bool = False  # a program of one world or entry, which contains its searches
     calls: bool = False  # a program of one world on a core, which may call handlers of other libraries
@@ -235,7 +236,7 @@ class Writer:
     @property
     def platform(self) -> str:
         """Target of the program, as `flatten` names it."""
-        return VECTORS if self.wide else CORE if self.calls else GPU
+        return self.wide_platform if self.wide else CORE if self.calls else GPU
 
     @property
     def wide(self) -> bool:
