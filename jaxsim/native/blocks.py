@@ -198,8 +198,9 @@ def _wrapped(kind: str, x: Number) -> Number:
 def _fitted(x: Array, dtype: Any) -> Array:
     """Return the nearest integers that fit; NaN is zero."""
     info = jnp.iinfo(dtype)
-    found = jnp.clip(jnp.where(x != x, 0, x), float(info.min), np.nextafter(np.float32(info.max), np.float32(0)))
-    return jnp.where(x >= float(info.max), info.max, found.astype(dtype))
+    most = np.nextafter(np.float32(info.max), np.float32(0))
+    found = jnp.clip(jnp.where(x != x, 0, x), np.float32(info.min), most).astype(dtype)
+    return jnp.where(x >= np.float32(info.max), np.array(info.max, dtype), found)
 
 
 def _of_scalar(function: Callable[..., Array]) -> Callable[..., Number]:
@@ -230,7 +231,8 @@ _OPERATORS: dict[str, Callable[..., Number]] = {
     "unary!": _not,
     "unary~": _by(lambda a: ~a, lax.bitwise_not),
 }
-_MATH = "sqrt floor ceil exp log sin cos tan tanh cbrt log1p expm1 sinh cosh exp2 asinh acosh atanh erf atan2 pow abs"
+# cbrt, expm1, hyperbolic functions and their inverses do not exist there
+_MATH = "sqrt floor ceil exp log sin cos tan tanh log1p exp2 erf atan2 pow abs"
 _NAMES = {"abs": "fabs"}
 _INTEGERS = {
     "quotient": lax.div,
@@ -241,7 +243,9 @@ _INTEGERS = {
 }
 _FUNCTIONS: dict[str, Callable[..., Number]] = {
     **{f"{_NAMES.get(n, n)}f": _of_vectors(getattr(jnp, n, None) or getattr(lax, n)) for n in _MATH.split()},
-    **{f"a{n}f": _of_vectors(getattr(jnp, f"arc{n}")) for n in ("sin", "cos", "tan")},
+    "asinf": _of_vectors(lambda x: lax.atan2(x, lax.sqrt((1 - x) * (1 + x)))),
+    "acosf": _of_vectors(lambda x: lax.atan2(lax.sqrt((1 - x) * (1 + x)), x)),
+    "atanf": _of_vectors(lambda x: lax.atan2(x, jnp.ones_like(x))),
     "SQRT": _of_vectors(jnp.sqrt),
     "rintf": _of_vectors(jnp.rint),
     "roundf": _of_vectors(partial(lax.round, rounding_method=lax.RoundingMethod.AWAY_FROM_ZERO)),
@@ -253,6 +257,8 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "IS_FINITE": lambda x: abs(x) < jnp.inf,
     "number_of_32_bits": lambda x: lax.bitcast_convert_type(jnp.asarray(x, jnp.int32), jnp.float32),
     **{f"{k}_{t}": _of_scalar(f) for k, f in _INTEGERS.items() for t in ("int32", "uint32")},
+    **{f"bits_of_{t}": _of_scalar(lax.population_count) for t in ("int32", "uint32")},
+    **{f"zeros_of_{t}": _of_scalar(lax.clz) for t in ("int32", "uint32")},
     **{f"{t}_of_float32": partial(_fitted, dtype=np.dtype(t)) for t in ("int32", "uint32")},
 }
 _JOINS: dict[str, Callable[[Number, Number], Number]] = {
@@ -276,6 +282,12 @@ def _load(m: _Memory, i: Number) -> Number:
     return _is_not_zero(x) if m.dtype == np.bool_ else x
 
 
+def _repeat(begin: Number, end: Number, turn: Callable[[Array, Any], Any], start: Any) -> Any:
+    """`fori_loop` with an index of 32 bits."""
+    begin, end = (np.int32(x) if _is_known(x) else x for x in (begin, end))
+    return lax.fori_loop(begin, end, turn, start)
+
+
 def _loaded_by_world(m: _Memory, i: Array) -> Array:
     def better(k: Number, found: Array) -> Array:
         return lax.select(i == k, _converted(_load(m, k), kept, True), found)
@@ -286,7 +298,7 @@ def _loaded_by_world(m: _Memory, i: Array) -> Array:
         for k in range(1, m.size):
             found = better(k, found)
     else:
-        found = lax.fori_loop(1, m.size, better, found)
+        found = _repeat(1, m.size, better, found)
     return _is_not_zero(found) if m.dtype == np.bool_ else found
 
 
@@ -303,7 +315,7 @@ def _each_entry(size: int, do: Callable[[Number], None]) -> None:
         for k in range(size):
             do(k)
     else:
-        lax.fori_loop(0, size, lambda k, _: do(k), None)
+        _repeat(0, size, lambda k, _: do(k), None)
 
 
 Functions = dict[str, tuple[list[str], list[Tree]]]  # parameters and statements
@@ -417,7 +429,7 @@ def _turns(
     """Run the turns of a loop, each with some names for every scope."""
     carried = _carried(scopes, body)
     turn = carried.after(lambda i: _run([s.within(**n) for n in names(i) for s in scopes], body))
-    carried.give(lax.fori_loop(begin, end, lambda i, x: turn(x, i), carried.values()))
+    carried.give(_repeat(begin, end, lambda i, x: turn(x, i), carried.values()))
 
 
 def _may_run_at_once(name: str, body: Sequence[Tree]) -> bool:
@@ -588,7 +600,7 @@ def _row(b: _Scope, to: Tree, place: Tree, table: Tree, row: Tree, width: int, l
 
         if wide:
             lowest = jnp.min(k.astype(jnp.float32)).astype(jnp.int32)
-            taken = lax.fori_loop(lowest + 1, last + 1, better, entries(lowest))
+            taken = _repeat(lowest + 1, last + 1, better, entries(lowest))
         else:
             taken = entries(k)
         for c, x in zip(columns, taken, strict=True):

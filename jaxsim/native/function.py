@@ -24,7 +24,7 @@ from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
 from jaxsim.native import trust
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import CORE_FORMS, GPU, PLAIN_FORMS, trace
+from jaxsim.native.jaxpr import CORE_FORMS, GPU, PLAIN_FORMS, TPU, trace
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import Primitive, ad, batching, mlir
@@ -186,7 +186,7 @@ def _chosen(
         given = worlds or (False,) * len(operands)
         count = 1 if worlds is None else size_of(operands, worlds)
         try:
-            if platform == GPU and backend != Backend.NATIVE and (fault := trust.fault()):
+            if platform in (GPU, TPU) and backend != Backend.NATIVE and (fault := trust.fault()):
                 raise UnsupportedPrimitive(f"native programs are not used on this device, since {fault}")
             found = f.programs[platform](plan, given, count, operands)
             if found is not None:

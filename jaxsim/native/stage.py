@@ -61,6 +61,7 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # Forms of a stage on a CPU:
 # "plain": JAX operations;
 # "host": kernels compiled by the C compiler, one lane a world, for tests;
+# "blocks": a kernel of a TPU, interpreted, for tests;
 # "wide": vectors of worlds;
 # "wide transpose": plain, but its transpose is wide;
 # "core": one world, and its derivatives, are programs of one core; a batch is plain;
@@ -179,6 +180,8 @@ def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     if plan.form == "host":
         return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
+    if plan.form == "blocks":
+        return by_kernels(partial(blocks.run, interpret=True), BLOCKS, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
     if plan.form in ("batches", "loops", "core") and not plan.along and (not any(worlds) or count < FEWEST_WORLDS):
@@ -202,8 +205,11 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 
 def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
-    if plan.along or not any(worlds) or plan.form == "columns":
+    if plan.along or plan.form == "columns":
         return None
+    if not any(worlds):  # a block of one world
+        worlds = [not f for f in plan.fixed]
+        operands = [x[None] if w else x for x, w in zip(operands, worlds, strict=True)]
     return by_kernels(blocks.run, BLOCKS, plan, worlds, count, operands)
 
 
@@ -260,9 +266,10 @@ def by_kernels(
     """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
     is_whole = platform == VECTORS and plan.form in ("batches", "loops", "columns")
+    may_fall_back = not is_whole and platform != BLOCKS
     flat = with_all_results(flat, has_worlds) if is_whole else flat
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
-    env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, not is_whole)
+    env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, may_fall_back)
     out = []
     for v in flat.outputs:
         x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]

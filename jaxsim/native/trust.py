@@ -1,4 +1,4 @@
-"""Record on which kinds of GPU the native programs were compared with JAX operations, and where they differed.
+"""Record on which kinds of GPU and TPU the native programs were compared with JAX operations, and where they differed.
 
 A kind of device on which no program of this package has run is not trusted: the engine compares a step of the user's
 model there (`engine/step/first_program.py`), and JAX operations are used if the results differ.
@@ -14,28 +14,30 @@ from typing import Any
 import jax
 
 from jaxsim.native import compiler
-from jaxsim.native.jaxpr import GPU
+from jaxsim.native.jaxpr import GPU, TPU
 
 KNOWN = ("NVIDIA H100 80GB HBM3",)  # kinds on which models were compared, see docs/decisions/gpu_first_run.md
 FOLDER = "devices"
 
 
 def kind() -> str | None:
-    """Return the kind of the GPU that JAX uses by default, or None."""
-    if jax.default_backend() not in ("gpu", GPU):
+    """Return the kind of the GPU or TPU that JAX uses by default, or None."""
+    if jax.default_backend() not in ("gpu", GPU, TPU):
         return None
     device = jax.local_devices()[0]
+    if device.platform == TPU:
+        return device.device_kind
     return device.device_kind if GPU in device.client.platform_version.lower() else None
 
 
 def is_new(model: str) -> bool:
-    """Return whether a model, named by the digest of its structure, is still to be compared on this GPU."""
+    """Return whether a model, named by the digest of its structure, is still to be compared on this device."""
     device = kind()
     return device is not None and device not in KNOWN and model not in _record(device)
 
 
 def note(model: str, fault: str | None) -> None:
-    """Record that a model was compared on this GPU; `fault` says how its results differ, None if they do not."""
+    """Record that a model was compared on this device; `fault` says how its results differ, None if they do not."""
     device = kind()
     if device is None:
         return
@@ -46,7 +48,7 @@ def note(model: str, fault: str | None) -> None:
 
 
 def fault() -> str | None:
-    """Return why native programs are not used on this GPU, or None."""
+    """Return why native programs are not used on this device, or None."""
     device = kind()
     return next((text for text in _record(device).values() if text), None) if device else None
 
