@@ -109,7 +109,8 @@ def _converted(x: Number, dtype: np.dtype, wide: bool) -> Number:
 def _as_truth(x: Number, wide: bool = False) -> Number:
     x = x if _is_bool(x) else _is_not_zero(x)
     if wide and not is_wide(x):
-        return jnp.broadcast_to(_converted(x, np.dtype(np.int32), False), REGISTER) != 0
+        never = (1 - _converted(x, np.dtype(np.int32), False)) * REGISTER[1]  # a compiler cannot make it a scalar again
+        return lax.broadcasted_iota(jnp.int32, REGISTER, 1) >= jnp.broadcast_to(never, REGISTER)
     return x
 
 
@@ -298,24 +299,33 @@ def _loaded_by_world(m: _Memory, i: Array) -> Array:
         for k in range(1, m.size):
             found = better(k, found)
     else:
-        found = _repeat(1, m.size, better, found)
+        lowest, last = _extent(i)
+        found = _repeat(lowest + 1, last + 1, better, _converted(_load(m, lowest), kept, True))
     return _is_not_zero(found) if m.dtype == np.bool_ else found
 
 
 def _store(m: _Memory, i: Number, x: Number) -> None:
     if is_wide(i):
-        _each_entry(m.size, lambda k: _store(m, k, _selected(i == k, x, _load(m, k))))
+        _each_entry(m, i, lambda k: _store(m, k, _selected(i == k, x, _load(m, k))))
         return
     x = _converted(x, _kept(m.dtype), m.wide)
     m.ref[m.begin + i] = lax.bitcast_convert_type(x, jnp.float32) if m.wide and m.dtype != np.float32 else x
 
 
-def _each_entry(size: int, do: Callable[[Number], None]) -> None:
-    if size <= UNROLLED:
-        for k in range(size):
+def _each_entry(m: _Memory, i: Array, do: Callable[[Number], None]) -> None:
+    """Visit the entries of an array at which any world's index is."""
+    if m.size <= UNROLLED:
+        for k in range(m.size):
             do(k)
     else:
-        _repeat(0, size, lambda k, _: do(k), None)
+        lowest, last = _extent(jnp.clip(i, 0, m.size - 1))
+        _repeat(lowest, last + 1, lambda k, _: do(k), None)
+
+
+def _extent(i: Array) -> tuple[Array, Array]:
+    """Return the least and the greatest index of the worlds."""
+    x = i.astype(jnp.float32)  # exact below 2**24
+    return jnp.min(x).astype(jnp.int32), jnp.max(x).astype(jnp.int32)
 
 
 Functions = dict[str, tuple[list[str], list[Tree]]]  # parameters and statements
@@ -389,7 +399,7 @@ def _call(scopes: Scopes, name: str, arguments: Sequence[Tree]) -> None:
 def _join(how: Callable[..., Number], test: Number, m: _Memory, place: Number, x: Number) -> None:
     """Join a number with one in memory in worlds where the test holds."""
     if is_wide(place):
-        _each_entry(m.size, lambda k: _join(how, _OPERATORS["&&"](test, place == k), m, k, x))
+        _each_entry(m, place, lambda k: _join(how, _OPERATORS["&&"](test, place == k), m, k, x))
         return
     now = _load(m, place)
     _store(m, place, _selected(test, how(now, x), now))
@@ -590,7 +600,7 @@ def _row(b: _Scope, to: Tree, place: Tree, table: Tree, row: Tree, width: int, l
     """Copy a row of a table, of each world its own: look for it among the rows that any world takes."""
     found, m, first, k = b.names[to[1]], b.names[table[1]], b.value(place), b.value(row)
     wide, kept = is_wide(k), _kept(m.dtype)
-    last = jnp.max(k.astype(jnp.float32)).astype(jnp.int32) if wide else k
+    lowest, last = _extent(k) if wide else (k, k)
     for begin in range(0, width, COLUMNS):
         columns = range(begin, min(width, begin + COLUMNS))
         entries = lambda r: [_converted(_load(m, r * width + c), kept, True) for c in columns]  # noqa: B023, E731
@@ -599,7 +609,6 @@ def _row(b: _Scope, to: Tree, place: Tree, table: Tree, row: Tree, width: int, l
             return [lax.select(k == r, x, y) for x, y in zip(entries(r), now, strict=True)]  # noqa: B023
 
         if wide:
-            lowest = jnp.min(k.astype(jnp.float32)).astype(jnp.int32)
             taken = _repeat(lowest + 1, last + 1, better, entries(lowest))
         else:
             taken = entries(k)

@@ -2,7 +2,7 @@
 
 import math
 
-from jaxsim.native.expressions import linear, times, unravelled
+from jaxsim.native.expressions import linear, plus, times, unravelled
 from jaxsim.native.jaxpr import Operation
 from jaxsim.native.writer import Buffer, Value, Writer, result_buffer
 
@@ -19,12 +19,35 @@ def axes_of_rows(op: Operation) -> int | None:
     return k if tuple(op.params["slice_sizes"]) == (*(1,) * k, *shape[k:]) else None
 
 
-def rows_of_worlds(
-    w: Writer, op: Operation, operands: list[Value], target: Buffer | None
-) -> Value | None:
+def rows_of_worlds(w: Writer, op: Operation, operands: list[Value], target: Buffer | None) -> Value | None:
     """Write a gather of rows as one statement for each row, which looks for it among those that any world takes."""
+    if not math.prod(op.outputs[0].shape):
+        return None
+    return (_of_slice if op.name == "dynamic_slice" else _of_gather)(w, op, operands, target)
+
+
+def _of_slice(w: Writer, op: Operation, operands: list[Value], target: Buffer | None) -> Value | None:
+    """A slice of the first axis alone, whose rows follow each other."""
+    (x, start, *_), (length, *rest) = operands, op.params["slice_sizes"]
+    if start.uniform or tuple(rest) != x.shape[1:]:
+        return None
+    table, width = w.in_buffer(w.memory(x)).buffer, math.prod(rest)
+    found = result_buffer(w, op, [x, start], target)
+    assert table is not None  # as asked for
+    first = w.block.index(f"INSIDE({w.name_of(start)}, {x.shape[0] - length})")
+    for r in range(length):
+        row = w.block.index(plus(first, r))
+        w.line(f"ROW({found.name}, {r * width}, {table.name}, {row}, {width}, {x.shape[0]});")
+    w.read({table})
+    w.note_reads()
+    w.written(found)
+    w.epoch += 1
+    return w.stored(found, op.outputs[0].shape)
+
+
+def _of_gather(w: Writer, op: Operation, operands: list[Value], target: Buffer | None) -> Value | None:
     (x, indices), out = operands, op.outputs[0]
-    if indices.uniform or not out.shape or not math.prod(out.shape) or (k := axes_of_rows(op)) is None:
+    if indices.uniform or (k := axes_of_rows(op)) is None:
         return None
     lead, width = x.shape[:k], math.prod(x.shape[k:])
     table = w.in_buffer(w.memory(x)).buffer
