@@ -411,9 +411,11 @@ def _branch(scopes: Scopes, test: Tree, body: Sequence[Tree], other: Sequence[Tr
         _run(scopes, body if go else other)
         return
     assert len(scopes) == 1  # `_may_run_at_once`
-    carried = _carried(scopes, [*body, *other])
-    parts = [carried.after(lambda _, b=b: _run(scopes, b)) for b in (body, other)]
-    carried.give(lax.cond(_as_truth(go), *parts, carried.values()))
+    go = _converted(go, np.dtype(np.int32), False)
+    # loops of one turn or none: MLIR makes of a conditional a selection, which Mosaic refuses for registers
+    for turns, part in ((go, body), (1 - go, other)):
+        if part:
+            _turns(scopes, 0, turns, part, lambda _: [{}])
 
 
 def _each(scopes: Scopes, name: str, first: Tree, end: Tree, body: Sequence[Tree]) -> None:

@@ -18,14 +18,14 @@ from jax import lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
-from jaxsim.native import blocks
 from jaxsim.native.calls import world_program
 from jaxsim.native.compiler import begin
 from jaxsim.native.compute import OF_EACH_WORLD, SEQUENTIAL, compute
 from jaxsim.native.control import row_of
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
-from jaxsim.native.jaxpr import BLOCKS, GPU, TPU, Operation, flatten
+from jaxsim.native.jaxpr import GPU, TPU, Operation, flatten
+from jaxsim.native.lock_step import LANES, Each, in_lock_step, rows_of
 from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.world_program import WorldProgram, scalar_source
@@ -35,6 +35,9 @@ from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
 
 CHUNK = 1 << 14  # entries of a batch, where there are many
+
+# Entries that are searched in lock step on a TPU: all, if there are no more than this, or fewer at a time.
+LOCK_STEP, LOCK_STEP_PART = 1 << 12, 1 << 10
 
 # A search: (values that all entries of a world share, an entry's row, whether it is real) -> a tree of arrays.
 Search = Callable[[Any, Any, Array], Any]
@@ -146,7 +149,7 @@ def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     axes, leaves, counts = _full(worlds, count, operands)
-    return [in_blocks(plan, axes, leaves, counts)]
+    return [lock_step(plan, axes, leaves, counts)]
 
 
 def _of_world(plan: _Plan, *operands: Array) -> list[Array]:
@@ -260,42 +263,47 @@ def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], c
     return out.reshape(size, length, width)
 
 
-def in_blocks(
-    plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array, interpret: bool = False
-) -> Array:
-    """Return results (size, n, k) by kernels of a TPU, in which each entry is a world of a block.
+def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
+    """Return results (size, n, k): entries of all worlds in lock step, along a TPU's vectors.
 
     First the first entries of all worlds, then the second ones, as long as a world has so many.
     """
     search, split, length, width, dtype, *_ = plan
     size = len(count)
-    step = min(length, max(1, blocks.WORLDS // size))  # entries of each world at a time
+    step = length if size * length <= LOCK_STEP else max(1, LOCK_STEP_PART // size)  # entries of each world at a time
     turns = -(-length // step)
+    rows = rows_of(size * step)
     entry = [x.shape[(a is not None) + (i >= split) :] for i, (x, a) in enumerate(zip(leaves, axes, strict=True))]
     structs = [jax.ShapeDtypeStruct(s, x.dtype) for s, x in zip(entry, leaves, strict=True)]
     closed = jax.make_jaxpr(lambda real, *x: search(list(x), real))(jax.ShapeDtypeStruct((), bool), *structs)
-    is_own = [True, *(i >= split or a is not None for i, a in enumerate(axes))]
-    program = blocks.program(flatten(closed, BLOCKS), is_own)
 
-    def of_entries(i: int, x: Array, first: Array) -> Array:
-        """Return a leaf of the entries from `first` on, (step * size, ...)."""
-        if i >= split:
-            at = int(axes[i] is not None)
-            x = jnp.pad(x, [(0, turns * step - length if d == at else 0) for d in range(x.ndim)])
-            x = jnp.moveaxis(lax.dynamic_slice_in_dim(x, first, step, at), at, 0)
-        else:
-            x = jnp.broadcast_to(x, (step, *x.shape))
-        x = x if axes[i] is not None else jnp.broadcast_to(x[:, None], (step, size, *x.shape[1:]))
-        return x.reshape(step * size, *x.shape[2:])
+    def laid_out(x: Array) -> Array:
+        """Return numbers (step, size, *shape) as (*shape, rows, LANES)."""
+        x = jnp.moveaxis(x.reshape(step * size, *x.shape[2:]), 0, -1)
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, rows * LANES - x.shape[-1])])
+        return x.reshape(*x.shape[:-1], rows, LANES)
+
+    shared = {
+        i: x if a is None else Each(laid_out(jnp.broadcast_to(x, (step, *x.shape))))
+        for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
+        if i < split
+    }
+    every = [x if a is not None else jnp.broadcast_to(x, (size, *x.shape)) for x, a in zip(leaves, axes, strict=True)]
+    own = {i: jnp.swapaxes(x, 0, 1) for i, x in enumerate(every) if i >= split}
+    own = {i: jnp.pad(x, [(0, turns * step - length)] + [(0, 0)] * (x.ndim - 1)) for i, x in own.items()}
 
     def turn(i: Array, out: Array) -> Array:
         first = i * step
-        real = (first + np.arange(step, dtype=np.int32)[:, None] < count).reshape(-1)
-        own = [of_entries(k, x, first) if is_own[k + 1] else x for k, x in enumerate(leaves)]
-        (found,) = blocks.kernel(program, [(width,)], step * size, [real, *own], interpret)
-        found = jnp.where(real[:, None], found, 0).reshape(step, size, width)
-        return lax.dynamic_update_slice_in_dim(out, found, first, 0)
+        rest = {k: Each(laid_out(lax.dynamic_slice_in_dim(x, first, step))) for k, x in own.items()}
+        real = laid_out(first + np.arange(step, dtype=np.int32)[:, None] < count)
+        operands = [shared[k] if k < split else rest[k] for k in range(len(leaves))]
+        (found,) = in_lock_step(closed, [Each(real), *operands], real)
+        found = jnp.where(real, found, 0).reshape(width, -1)[:, : step * size].reshape(width, step, size)
+        return lax.dynamic_update_slice_in_dim(out, found, first, 1)
 
-    out = jnp.zeros((turns * step, size, width), dtype)
-    out = repeat((jnp.minimum(jnp.max(count), length) + step - 1) // step, turn, out)
-    return jnp.swapaxes(out, 0, 1)[:, :length]
+    out = jnp.zeros((width, turns * step, size), dtype)
+    if turns == 1:
+        out = turn(jnp.int32(0), out)
+    else:
+        out = repeat((jnp.minimum(jnp.max(count), length) + step - 1) // step, turn, out)
+    return out[:, :length].transpose(2, 1, 0)
