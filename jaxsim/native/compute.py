@@ -184,7 +184,11 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [along_lists(op, operands, *lists)]
     elif op.name in SCATTERS and (w.lanes == 1 or not is_searched(op)):
         return [scatter(w, op, operands, scope.claim(op.inputs[0], k), target)]
-    if op.name in ("gather", "dynamic_slice") and w.platform == BLOCKS and (rows := rows_of_worlds(w, op, operands, target)) is not None:
+    if (
+        op.name in ("gather", "dynamic_slice")
+        and w.platform == BLOCKS
+        and (rows := rows_of_worlds(w, op, operands, target)) is not None
+    ):
         return [rows]
     if op.name in REDUCTIONS:
         operands = [reduced_in_parts(w, op, operands[0])]

@@ -19,8 +19,8 @@ from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
-from jaxsim.native import tile_source as tile
 from jaxsim.native import blocks, vectors
+from jaxsim.native import tile_source as tile
 from jaxsim.native.compiler import LINEAR, ONCE, ONCE_LINEAR, WORLDS
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
