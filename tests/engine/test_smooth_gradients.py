@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.native.stage import tracing_once
 from tests.paths import MODELS
 from validation.stages import exact, load, states, to_data
 
@@ -44,9 +43,8 @@ def setup():
 
     def both(x, v, w, m, d):
         """Value, derivative along v, and gradient of its product with w."""
-        f = lambda x: outcome(x, m, d)  # noqa: E731
-        with tracing_once():
-            return *jax.jvp(f, (x,), (v,)), jax.vjp(f, x)[1](w)[0]
+        y, linear = jax.linearize(lambda x: outcome(x, m, d), x)
+        return y, linear(v), jax.linear_transpose(linear, x)(w)[0]
 
     d = to_data(m, mujoco.MjData(mj_model))
     size = jax.eval_shape(outcome, point(m, d), m, d).shape
