@@ -234,4 +234,4 @@ def is_known(op: Operation, platform: str = GPU) -> bool:
 
 def is_written(name: str) -> bool:
     """Return whether the generator supports a primitive."""
-    return name in (*EXPRESSIONS, *STATEMENTS, *INNER, *CALLS, *TRANSPARENT)
+    return any(name in known for known in (EXPRESSIONS, STATEMENTS, INNER, CALLS, TRANSPARENT))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import Backend
+from jaxsim.xla.batching import with_results
 from jaxsim.xla.compat import ClosedJaxpr, Primitive, eval_jaxpr, scan_lengths
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "custom_jvp_call", "custom_vjp_call", "checkpoint")
@@ -245,15 +246,9 @@ def _conditional(
             out.append(Operation(jax.lax.select_n_p, {}, [which, first, *others], [made[k]]))
     kept = [v for v, c in zip(made, constant, strict=True) if not c]
 
-    def part(branch: Any) -> Any:
-        def of(*x: Any) -> list[Any]:
-            found = eval_jaxpr(branch.jaxpr, branch.consts, *x)
-            return [y for y, c in zip(found, constant, strict=True) if not c]
-
-        return trace(of, [v.aval for v in branch.jaxpr.invars])
-
     if any(constant):
-        params = params | {"branches": tuple(map(part, branches))}
+        own = [k for k, c in enumerate(constant) if not c]
+        params = params | {"branches": tuple(with_results(b, own) for b in branches)}
     if kept:
         out.append(Operation(eqn.primitive, params, operands, kept))
     return results
@@ -265,11 +260,9 @@ def _with_constants(params: dict[str, Any], operands: list[Term]) -> tuple[dict[
     constants = [x for x, k in zip(operands[1:], known, strict=True) if k]
 
     def bound(branch: Any) -> Any:
-        def of(*x: Any) -> list[Any]:
-            given, own = iter(x), iter(constants)
-            return eval_jaxpr(branch.jaxpr, branch.consts, *(next(own if k else given) for k in known))
-
-        return trace(of, [v.aval for v, k in zip(branch.jaxpr.invars, known, strict=True) if not k])
+        given, own = ([v for v, k in zip(branch.jaxpr.invars, known, strict=True) if k == w] for w in (False, True))
+        jaxpr = branch.jaxpr.replace(invars=given, constvars=[*branch.jaxpr.constvars, *own])
+        return branch.replace(jaxpr=jaxpr, consts=[*branch.consts, *constants])
 
     if not any(known):
         return params, operands

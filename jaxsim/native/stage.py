@@ -47,7 +47,7 @@ from jaxsim.native.jaxpr import (
 )
 from jaxsim.native.operations import VIEWS
 from jaxsim.native.segments import Segment, segments, with_all_results
-from jaxsim.xla.batching import depends
+from jaxsim.xla.batching import depends, with_results
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
@@ -496,8 +496,7 @@ def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Deriv
     needs = [(k, v) for k, (v, c) in enumerate(zip(every.jaxpr.outvars[count:], constants, strict=True)) if c is None]
     given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for _, v in needs)
     mine = [*range(count), *(count + k for (k, _), i in zip(needs, given, strict=True) if i < 0)]
-    pick = lambda x: [x[k] for k in mine]  # noqa: E731
-    forward = jax.make_jaxpr(lambda *x: pick(eval_jaxpr(every.jaxpr, every.consts, *x)))(*shapes)
+    forward = with_results(every, mine)
 
     def tangents(*x: Array) -> list[Array]:
         needed = iter(x[: len(needs)])
@@ -506,8 +505,7 @@ def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Deriv
     operands = [*(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for _, v in needs), *moved]
     whole = jax.make_jaxpr(tangents)(*operands)
     moves = tuple(depends(whole.jaxpr, [False] * len(needs) + [True] * len(moved)))
-    parts = lambda x: [t for t, m in zip(x, moves, strict=True) if m]  # noqa: E731
-    linear = jax.make_jaxpr(lambda *x: parts(tangents(*x)))(*operands)
+    linear = with_results(whole, [k for k, m in enumerate(moves) if m])
     return _Derivative(_Traced(forward), _Traced(linear), given, moves)
 
 

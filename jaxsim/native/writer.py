@@ -102,12 +102,25 @@ def stored(buffer: Buffer, shape: Sequence[int]) -> Value:
     return Value(shape, buffer.dtype, entry, CYCLES_OF_LOAD, buffer, None, own, own, buffer.uniform)
 
 
+class Known(ChainMap[Any, Any]):
+    """Expressions that are known at a place, by what they compute: those of its own block, and of blocks around it."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        for own in self.maps:
+            if (found := own.get(key)) is not None:
+                return found
+        return default
+
+    def __contains__(self, key: object) -> bool:
+        return self.get(key) is not None
+
+
 class Body:
     """Statements of one lane, with common subexpressions computed once."""
 
-    def __init__(self, names: Iterator[str], known: ChainMap[Any, Any] | None = None, lines: Any = None) -> None:
+    def __init__(self, names: Iterator[str], known: Known | None = None, lines: Any = None) -> None:
         self.lines: list[str] = [] if lines is None else lines
-        self.known: ChainMap[Any, Any] = ChainMap() if known is None else known.new_child()
+        self.known = Known() if known is None else known.new_child()
         self.reads: set[Buffer] = set()
         self.names = names
         self.cost = 0.0
@@ -119,11 +132,10 @@ class Body:
         if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].replace(".", "").isalnum()):
             return expression
         key = (c_type(dtype), expression)
-        if key not in self.known:
-            name = next(self.names)
-            self.lines.append(f"LET({key[0]}, {name}, {expression});")
-            self.known[key] = name
-        return self.known[key]
+        if (found := self.known.get(key)) is None:
+            found = self.known[key] = next(self.names)
+            self.lines.append(f"LET({key[0]}, {found}, {expression});")
+        return found
 
     def index(self, i: Index) -> Index:
         """Return an index as a number or a name."""
@@ -137,12 +149,13 @@ class Body:
     def load(self, buffer: Buffer, i: Index) -> str:
         """Return the entry of a buffer at a linear index."""
         key = (buffer, buffer.version, i)
-        if key not in self.known or not self.continues:  # else the lane has it in a register
+        found = self.known.get(key)
+        if found is None or not self.continues:  # else the lane has it in a register
             self.reads.add(buffer)
-        if key not in self.known:
+        if found is None:
             self.cost += CYCLES_OF_LOAD * self.times
-            self.known[key] = self.fresh(buffer.dtype, f"AT({buffer.name}, {i})")
-        return self.known[key]
+            found = self.known[key] = self.fresh(buffer.dtype, f"AT({buffer.name}, {i})")
+        return found
 
     def fresh(self, dtype: Any, expression: str) -> str:
         """Return a new constant, even if one with the same expression exists."""
@@ -152,10 +165,11 @@ class Body:
 
     def at(self, x: Value, index: Sequence[Index]) -> str:
         """Return the entry of an array."""
-        key = (x, tuple(index), tuple(b.version for b in x.reads))
-        if key not in self.known:
-            self.known[key] = x.entry(self, [0 if n == 1 else i for i, n in zip(index, x.shape, strict=True)])
-        return self.known[key]
+        key = (x, tuple(index), sum(b.version for b in x.reads))  # versions only grow
+        if (found := self.known.get(key)) is None:
+            found = x.entry(self, [0 if n == 1 else i for i, n in zip(index, x.shape, strict=True)])
+            self.known[key] = found
+        return found
 
     def variable(self, dtype: Any, expression: str, uniform: bool = False) -> str:
         """Return a new variable."""
@@ -285,7 +299,7 @@ class Writer:
         self.note_reads()
         self.ends.append(len(self.lines))
         self.length = len(self.lines), 0
-        self.block.known = ChainMap()
+        self.block.known = Known()
 
     def sync(self) -> None:
         """Write a barrier of the lanes of a world."""
@@ -525,7 +539,7 @@ class Writer:
         elif self.is_next(head):
             self.lines[-1:] = [*body.lines, *stores, "}"]
             if self.last_loop and not body.continues:
-                body.known = ChainMap(*body.known.maps, *self.last_loop[3].known.maps)
+                body.known = Known(*body.known.maps, *self.last_loop[3].known.maps)
         else:
             self.lines += [f"{head} {{", *body.lines, *stores, "}"]
         self.last_loop = head, self.lines, len(self.lines), body

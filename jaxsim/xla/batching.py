@@ -111,6 +111,17 @@ def of_used(closed: Any, used: Sequence[int]) -> Any:
     return closed.replace(jaxpr=closed.jaxpr.replace(invars=[closed.jaxpr.invars[i] for i in used]))
 
 
+def with_results(closed: Any, which: Sequence[int]) -> Any:
+    """Return a closed jaxpr with only these results, without the equations that they do not need."""
+    results = [closed.jaxpr.outvars[k] for k in which]
+    live, needed = {v for v in results if not hasattr(v, "val")}, []
+    for eqn in reversed(closed.jaxpr.eqns):
+        if eqn.effects or not live.isdisjoint(eqn.outvars):
+            needed.append(eqn)
+            live |= {v for v in eqn.invars if not hasattr(v, "val")}
+    return closed.replace(jaxpr=closed.jaxpr.replace(outvars=results, eqns=needed[::-1]))
+
+
 def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -> Array:
     """Merge an operand of `outer` batches of `size` to a batch of outer * size.
 

@@ -1,5 +1,6 @@
 """The core works without the packages of its extras, and says which extra brings what is missing."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,8 +57,9 @@ assert main(["render", "scene.xml", "--out", "frame.jpg"]) == 1
 assert not any(name.partition(".")[0] in {OPTIONAL!r} for name, module in sys.modules.items() if module)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, encoding="utf-8"
-    )
+        [sys.executable, "-c", code], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True,
+        encoding="utf-8",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "jaxsim-mjcf[images]" in done.stderr
     assert (tmp_path / "frame.png").stat().st_size > 100 and "data:image/png" in (tmp_path / "replay.html").read_text()

@@ -177,17 +177,19 @@ def test_everything_fits_a_screen(name):
 
 
 def test_results_of_optimisers_fit_a_screen():
-    many, names = np.zeros((300, 40)), tuple(f"actuator_{i}" for i in range(50))
+    many, names, m = np.zeros((300, 40)), tuple(f"actuator_{i}" for i in range(50)), jaxsim.load_model(XML)
     trajectory = {"qpos": many, "qvel": many, "sensordata": many}
     rest = many, many, None, None, None, many
     results = [
         optim.Result(many, many[0, 0], many[0], True, 3, many[0, 0], many, trajectory),
         optim.Result({"a": many, "b": [many] * 3}, many[0, 0], many),
         identify.Recordings(many, many, many, many, names, many),
-        identify.Fit(names, *[many] * 4, jaxsim.load_model(XML), *[many] * 4, names, 1.0, many, True, 3, *rest),
+        identify.Fit(names, *[many] * 4, m, *[many] * 4, names, 1.0, many, True, 3, *rest),
         identify.Parameter(names, many, None),
         uncertainty(many),
-        jaxsim.transition_derivatives(*(lambda m: (m, jaxsim.make_data(m)))(jaxsim.load_model(XML))),
+        jax.tree.map(
+            lambda x: np.zeros(x.shape), jax.eval_shape(jaxsim.transition_derivatives, m, jaxsim.make_data(m))
+        ),
     ]
     results.append(State(results[-1].A, trajectory, many, many, trajectory, {"first": results[0]}))
     for result in results:

@@ -43,7 +43,7 @@ MODEL = ("body_mass", "geom_friction", "dof_damping", "actuator_gainprm", "jnt_s
 
 @functools.cache
 def scene(cone, integrator, condim):
-    """A state in contact, the inputs of a step there, and the step's value with its jvp, and its vjp."""
+    """A state in contact, the inputs of a step there, and one program: its value with its jvp, and its vjp."""
     model = mujoco.MjModel.from_xml_string(SCENE.format(cone=cone, integrator=integrator, condim=condim))
     data = mujoco.MjData(model)
     data.qvel[:] = 0.1 * np.random.default_rng(1).standard_normal(model.nv)
@@ -60,7 +60,13 @@ def scene(cone, integrator, condim):
         new = jaxsim.step(changed, d.replace(**{n: x[n] for n in STATE}))
         return new.qpos, new.qvel, new.sensordata
 
-    return data, inputs, jax.jit(lambda x, v: jax.jvp(f, (x,), (v,))), jax.jit(lambda x, w: jax.vjp(f, x)[1](w)[0])
+    def both(x, v, w):
+        y, linear = jax.linearize(f, x)
+        return y, linear(v), jax.linear_transpose(linear, x)(w)[0]
+
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape), jax.eval_shape(f, inputs))
+    run = jax.jit(both)
+    return data, inputs, lambda x, v, w=zeros: run(x, v, w)
 
 
 def direction(inputs, name, seed):
@@ -71,9 +77,9 @@ def direction(inputs, name, seed):
     return v | {name: jnp.asarray(rng.standard_normal(x.shape) * scale)}
 
 
-def central(step_jvp, x, v, eps):
+def central(run, x, v, eps):
     def at(shift):
-        return step_jvp(jax.tree.map(lambda a, b: a + shift * b, x, v), v)[0]
+        return run(jax.tree.map(lambda a, b: a + shift * b, x, v), v)[0]
 
     plus, minus = at(eps), at(-eps)
     return jax.tree.map(lambda a, b: (a - b) / (2 * eps), plus, minus)
@@ -85,24 +91,24 @@ def flat(tree):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
 def test_forward_mode_equals_central_differences(case):
-    data, inputs, step_jvp, _ = scene(*case)
+    data, inputs, run = scene(*case)
     assert data.ncon >= 3 and data.nl >= 1 and data.nf >= 1
     for name in inputs:
         v = direction(inputs, name, 3)
-        ours = flat(step_jvp(inputs, v)[1])
+        ours = flat(run(inputs, v)[1])
         # two step sizes: one of them is clear of both kinks and rounding
-        errors = [np.abs(flat(central(step_jvp, inputs, v, eps)) - ours).max() for eps in (1e-6, 1e-7)]
+        errors = [np.abs(flat(central(run, inputs, v, eps)) - ours).max() for eps in (1e-6, 1e-7)]
         assert min(errors) <= 1e-6 * max(1.0, np.abs(ours).max()), (name, errors, np.abs(ours).max())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
 def test_reverse_mode_is_the_transpose_of_forward_mode(case):
-    _, inputs, step_jvp, vjp = scene(*case)
+    _, inputs, run = scene(*case)
     rng = np.random.default_rng(5)
-    w = jax.tree.map(lambda x: jnp.asarray(rng.standard_normal(x.shape)), step_jvp(inputs, inputs)[0])
-    back = vjp(inputs, w)
+    w = jax.tree.map(lambda x: jnp.asarray(rng.standard_normal(x.shape)), run(inputs, inputs)[0])
+    back = run(inputs, inputs, w)[2]
     for name in inputs:
         v = direction(inputs, name, 4)
-        forward = np.dot(flat(step_jvp(inputs, v)[1]), flat(w))
+        forward = np.dot(flat(run(inputs, v)[1]), flat(w))
         reverse = np.vdot(np.asarray(back[name]), np.asarray(v[name]))
         np.testing.assert_allclose(reverse, forward, rtol=1e-8, atol=1e-10 * np.abs(flat(w)).sum(), err_msg=name)

@@ -41,38 +41,42 @@ def setup():
         new = jaxsim.step(m.replace(**leaves), d.replace(**state))
         return jnp.concatenate([new.qpos, new.qvel, new.act, new.sensordata])
 
-    forward = jax.jit(lambda x, v, m, d: jax.jvp(lambda x: outcome(x, m, d), (x,), (v,)))
-    backward = jax.jit(lambda x, w, m, d: jax.vjp(lambda x: outcome(x, m, d), x)[1](w)[0])
-    return mj_model, m, jax.jit(outcome), forward, backward
+    def both(x, v, w, m, d):
+        """Value, derivative along v, and gradient of its product with w."""
+        y, linear = jax.linearize(lambda x: outcome(x, m, d), x)
+        return y, linear(v), jax.linear_transpose(linear, x)(w)[0]
+
+    d = to_data(m, mujoco.MjData(mj_model))
+    size = jax.eval_shape(outcome, point(m, d), m, d).shape
+    return mj_model, m, size, jax.jit(both)
 
 
-def point(m, mj_data):
-    d = to_data(m, mj_data)
-    state = {n: getattr(d, n) for n in ("qpos", "qvel", "ctrl", "act")}
-    return d, (state, {n: getattr(m, n) for n in LEAVES})
+def point(m, d):
+    return {n: getattr(d, n) for n in ("qpos", "qvel", "ctrl", "act")}, {n: getattr(m, n) for n in LEAVES}
 
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_both_modes_agree_with_central_differences(index):
-    mj_model, m, outcome, forward, backward = setup()
-    d, x = point(m, states(mj_model, 2)[index])
+    mj_model, m, size, both = setup()
+    d = to_data(m, states(mj_model, 2)[index])
+    x = point(m, d)
     rng = np.random.default_rng(index)
     v = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape)) * (0.1 + abs(a)), x)
-    y, dy = forward(x, v, m, d)
-    w = jnp.asarray(rng.standard_normal(y.shape))
-    pairs = zip(jax.tree.leaves(backward(x, w, m, d)), jax.tree.leaves(v), strict=True)
+    w = jnp.asarray(rng.standard_normal(size))
+    _, dy, back = both(x, v, w, m, d)
+    pairs = zip(jax.tree.leaves(back), jax.tree.leaves(v), strict=True)
     np.testing.assert_allclose(sum(jnp.vdot(a, b) for a, b in pairs), jnp.vdot(w, dy), rtol=1e-9)
     for eps in (1e-5, 1e-6):
-        plus, minus = (outcome(jax.tree.map(lambda a, b, e=e: a + e * b, x, v), m, d) for e in (eps, -eps))
+        plus, minus = (both(jax.tree.map(lambda a, b, e=e: a + e * b, x, v), v, w, m, d)[0] for e in (eps, -eps))
         np.testing.assert_allclose((plus - minus) / (2 * eps), dy, atol=1e-6 * max(1, abs(dy).max()))
 
 
 def test_gradients_are_finite_at_rest():
-    mj_model, m, _, forward, backward = setup()
-    d, x = point(m, mujoco.MjData(mj_model))
-    y, dy = forward(x, jax.tree.map(jnp.ones_like, x), m, d)
-    assert np.isfinite(dy).all()
-    assert all(np.isfinite(g).all() for g in jax.tree.leaves(backward(x, jnp.ones_like(y), m, d)))
+    mj_model, m, size, both = setup()
+    d = to_data(m, mujoco.MjData(mj_model))
+    x = point(m, d)
+    found = both(x, jax.tree.map(jnp.ones_like, x), jnp.ones(size), m, d)
+    assert all(np.isfinite(g).all() for g in jax.tree.leaves(found))
 
 
 def test_the_factor_of_m_has_the_derivative_of_differences():

@@ -14,13 +14,16 @@ from tests.envs.policies import POLICIES
 
 NAMES = envs.names()  # before the pages' examples register theirs
 TASKS = [name for name in NAMES if name in POLICIES]
+# with the class and the model of another task: shapes are the same
+ALIKE = ("walker_stand", "walker_run", "humanoid_stand", "humanoid_run", "hopper_stand", "cartpole_swingup_vision")
+ALIKE += ("quadruped_joystick_rough",)
 
 
 def test_every_task_has_a_policy():
     assert {n for n in NAMES if not n.startswith("test_")} - {"stub"} == set(POLICIES)
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] if x in ALIKE else []) for x in TASKS])
 def test_shapes_and_types_of_a_task(name):
     env = envs.make(name)
     first = jax.eval_shape(env.reset, jax.random.key(0))

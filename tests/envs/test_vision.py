@@ -1,5 +1,7 @@
 """Tasks seen through a camera: the pictures show the state, newest first, in batches and after resets."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,14 +12,20 @@ from jaxsim import envs
 SIZE = (24, 20)  # width, height
 
 
+@functools.cache
 def seen(**changes):
     return envs.make("cartpole_balance_vision", **{"size": SIZE, "frames": 2, **changes})
+
+
+@functools.cache
+def look(env):
+    return jax.jit(env.look)
 
 
 def still(env, angle, cart=0.0):
     """Picture of the cart-pole at rest."""
     data, _ = env.env.initial(jax.random.key(0))
-    return np.asarray(jax.jit(env.look)(data.replace(qpos=jnp.array([cart, angle])))["pixels/view_0"])
+    return np.asarray(look(env)(data.replace(qpos=jnp.array([cart, angle])))["pixels/view_0"])
 
 
 def test_observation_is_a_mapping_of_pictures_and_numbers():

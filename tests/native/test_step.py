@@ -58,20 +58,6 @@ def assert_same_data(got, want):
         np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * scale, err_msg=jax.tree_util.keystr(path))
 
 
-def test_a_step_of_one_world_and_its_gradient_are_programs_of_a_core():
-    m, worlds = model_and_worlds("humanoid")
-    d = jax.tree.map(lambda x: x[1], worlds)
-
-    def of(step):
-        value = lambda v: jnp.sum(step(m, d.replace(qvel=v)).qvel ** 2)  # noqa: E731
-        return jax.jit(jax.value_and_grad(value))
-
-    found = choices_of(lambda: of(jaxsim.step).lower(d.qvel))
-    assert [c.cause for c in found if c.label == "the step"] == [None, None]
-    for got, want in zip(of(jaxsim.step)(d.qvel), of(step_by_stages)(d.qvel), strict=True):
-        np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.abs(want).max())
-
-
 @pytest.mark.parametrize("name", ["humanoid", *(pytest.param(n, marks=pytest.mark.slow) for n in ("hand", "ant"))])
 def test_a_step_of_a_batch_is_one_program_and_the_step(name):
     m, d = model_and_worlds(name)
@@ -106,29 +92,64 @@ BALL = """
 """
 
 
+def worlds_of(name, most=9):
+    """A model and `most` worlds; those of a file move, since at rest, at a kink, rounding chooses the side."""
+    if name == "ball":
+        m = jaxsim.load_model(BALL)
+        return m, jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, most))
+    m, d = model_and_worlds(name)
+    return m, jax.tree.map(lambda x: x[1 + np.arange(most) % (WORLDS - 1)], d)
+
+
+@pytest.mark.parametrize("name", ["ball", pytest.param("humanoid", marks=pytest.mark.slow)])
+def test_a_step_of_one_world_and_its_gradient_are_programs_of_a_core(name):
+    m, worlds = worlds_of(name)
+    d = jax.tree.map(lambda x: x[1], worlds)
+
+    def of(step):
+        value = lambda v: jnp.sum(step(m, d.replace(qvel=v)).qvel ** 2)  # noqa: E731
+        return jax.jit(jax.value_and_grad(value)).lower(d.qvel)
+
+    programs = []
+    found = choices_of(lambda: programs.append(of(jaxsim.step)))
+    assert [c.cause for c in found if c.label == "the step"] == [None, None]
+    for got, want in zip(*(x.compile()(d.qvel) for x in (*programs, of(step_by_stages))), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.abs(want).max())
+
+
+def given(name):
+    m, d = worlds_of(name)
+    return d.qpos, d.qvel, d.ctrl, m.body_mass
+
+
+def derivative(name, step, mode="reverse"):
+    """The lowered program of a derivative of the worlds' states after a step."""
+    m, d = worlds_of(name)
+
+    def after(qpos, qvel, ctrl, mass):
+        new = jax.vmap(step, (None, 0))(m.replace(body_mass=mass), d.replace(qpos=qpos, qvel=qvel, ctrl=ctrl))
+        return new.qpos, new.qvel
+
+    def forward(*x):
+        return jax.jvp(after, x, jax.tree.map(jnp.ones_like, x))[1]
+
+    reverse = jax.grad(lambda *x: sum(jnp.sum(y**2) for y in after(*x)), argnums=(0, 1, 2, 3))
+    return jax.jit(reverse if mode == "reverse" else forward).lower(*given(name))
+
+
+@cache
+def plain_derivative(name, mode):
+    return derivative(name, step_by_stages, mode).compile()(*given(name))
+
+
 @pytest.mark.parametrize("form", ["host", pytest.param("wide transpose", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["ball", *(pytest.param(n, marks=pytest.mark.slow) for n in ("humanoid", "hand"))])
 def test_gradients_by_kernels_are_those_of_the_step(name, form, monkeypatch):
     """By the state and the control of each world, and by masses that the worlds share."""
-    if name == "ball":
-        m = jaxsim.load_model(BALL)
-        d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0, 0.3, WORLDS))
-    else:
-        m, d = model_and_worlds(name)
-    if name != "ball" and form != "host":  # without the world at rest: at a kink rounding chooses the side
-        d = jax.tree.map(lambda x: x[1:], d)
-
-    def gradient(step):
-        def loss(qpos, qvel, ctrl, mass):
-            worlds = d.replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
-            new = jax.vmap(step, (None, 0))(m.replace(body_mass=mass), worlds)
-            return jnp.sum(new.qpos**2) + jnp.sum(new.qvel**2)
-
-        return jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3)))(d.qpos, d.qvel, d.ctrl, m.body_mass)
-
     if form != "host":
         monkeypatch.setattr("jaxsim.native.function.CompilerMissing", KeyError)  # so that what it refuses is seen
-    for got, want in zip(gradient(tile.stage(jaxsim.step, form)), gradient(step_by_stages), strict=True):
+    found = derivative(name, tile.stage(jaxsim.step, form)).compile()(*given(name))
+    for got, want in zip(found, plain_derivative(name, "reverse"), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
 
 
@@ -141,29 +162,10 @@ def test_gradients_by_kernels_are_those_of_the_step(name, form, monkeypatch):
     ],
 )
 def test_derivatives_of_a_batch_are_programs_and_those_of_the_step(name, mode):
-    """By the state of each world and by masses that the worlds share."""
-    if name == "ball":
-        m = jaxsim.load_model(BALL)
-        d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, 9))
-    else:
-        m, d = model_and_worlds(name)
-        d = jax.tree.map(lambda x: x[1 + np.arange(9) % (WORLDS - 1)], d)  # without the world at rest, at a kink
-
-    def derivative(step):
-        def after(qpos, qvel, mass):
-            new = jax.vmap(step, (None, 0))(m.replace(body_mass=mass), d.replace(qpos=qpos, qvel=qvel))
-            return new.qpos, new.qvel
-
-        def forward(*x):
-            return jax.jvp(after, x, jax.tree.map(jnp.ones_like, x))[1]
-
-        reverse = jax.grad(lambda *x: sum(jnp.sum(y**2) for y in after(*x)), argnums=(0, 1, 2))
-        return jax.jit(reverse if mode == "reverse" else forward).lower(d.qpos, d.qvel, m.body_mass)
-
-    program = derivative(jaxsim.step)
+    """By the state and the control of each world, and by masses that the worlds share."""
+    program = derivative(name, jaxsim.step, mode)
     assert program.as_text().count("custom_call @jaxsim_") == 2  # the step, which solves, and its derivative
-    results = (f.compile()(d.qpos, d.qvel, m.body_mass) for f in (program, derivative(step_by_stages)))
-    for got, want in zip(*results, strict=True):
+    for got, want in zip(program.compile()(*given(name)), plain_derivative(name, mode), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
 
 
@@ -201,29 +203,30 @@ def by_jacobian_of_one(f, x, d):
 )
 def test_a_jacobian_is_a_program_of_vectors_of_directions(jacobian, calls):
     """Beside the step, one program computes what the directions of a world share, and one what each of them needs."""
-    m = jaxsim.load_model(BALL)
-    d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, 9))
-
-    def of(step):
-        return jax.jit(partial(jacobian, lambda v, d: step(m, d.replace(qvel=v)).qvel)).lower(d.qvel, d)
-
-    program = of(jaxsim.step)
+    m, d = worlds_of("ball")
+    program = jax.jit(partial(jacobian, lambda v, d: jaxsim.step(m, d.replace(qvel=v)).qvel)).lower(d.qvel, d)
     assert program.as_text().count("custom_call @jaxsim_") == calls
-    got, want = (f.compile()(d.qvel, d) for f in (program, of(step_by_stages)))
+    got, want = program.compile()(d.qvel, d), plain_a()[:, m.nv :, m.nv :]
+    want = want[4:5] if jacobian is by_batch_of_one else want[4] if jacobian is by_jacobian_of_one else want
     np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
+
+
+def a_of(step):
+    """The lowered program of the derivatives by the state of the worlds' states after a step."""
+    m, d = worlds_of("ball")
+    return jax.jit(jax.vmap(lambda d: jaxsim.transition_derivatives(m, d, step).A)).lower(d)
+
+
+@cache
+def plain_a():
+    return a_of(step_by_stages).compile()(worlds_of("ball")[1])
 
 
 def test_a_of_a_batch_is_one_program():
     """Nothing passes through memory between the step and its derivatives: directions are turns of loops."""
-    m = jaxsim.load_model(BALL)
-    d, v = jaxsim.make_data(m), 0.1 * np.random.default_rng(0).normal(size=(9, m.nv))
-
-    def of(step):
-        return jax.jit(jax.vmap(lambda v: jaxsim.transition_derivatives(m, d.replace(qvel=v), step).A)).lower(v)
-
-    program = of(jaxsim.step)
+    program = a_of(jaxsim.step)
     assert program.as_text().count("custom_call @jaxsim_") == 1
-    got, want = (f.compile()(v) for f in (program, of(step_by_stages)))
+    got, want = program.compile()(worlds_of("ball")[1]), plain_a()
     np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
 
 

@@ -17,6 +17,9 @@ from jaxsim.optim.lqr import box_newton
 MASS = """<mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/>
 <geom size=".1" mass="2"/></body></worldbody><actuator><motor joint="x"/></actuator></mujoco>"""
 N = 30
+ONCE = optim.Ilqr(
+    damping=0.0
+)  # one step solves a linear problem; the usual number of rounds, so that tests share a program
 COSTS = optim.Costs(
     (
         optim.Term(lambda d: d.qpos),
@@ -45,14 +48,14 @@ def riccati():
 
 def test_ilqr_solves_a_linear_problem_in_one_step():
     m, d = mass()
-    result = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), optim.Ilqr(5, damping=0.0))
+    result = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), ONCE)
     np.testing.assert_allclose(result.history[1], riccati(), rtol=1e-9)
     assert result.converged
 
 
 def test_ilqr_holds_limits_and_finds_the_optimum_within_them():
     m, d = mass()
-    result = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), optim.Ilqr(60, tolerance=1e-9), low=-2, high=2)
+    result = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), optim.Ilqr(tolerance=1e-9), low=-2, high=2)
     u = np.asarray(result.x)
     assert np.abs(u).max() <= 2 and (np.abs(u) > 2 - 1e-9).sum() >= 3
 
@@ -82,7 +85,7 @@ def test_ilqr_sees_costs_on_derived_fields():
         ),
         optim.Term(lambda d: d.geom_xpos[0, 0], 10.0),
     )
-    options = optim.Ilqr(5, damping=0.0)
+    options = ONCE
     one, other = (optim.ilqr(m, d, costs, jnp.zeros((N, 1)), options) for costs in (COSTS, derived))
     np.testing.assert_allclose(other.history[1], riccati(), rtol=1e-9)
     np.testing.assert_allclose(other.x, one.x, atol=1e-9)
@@ -194,7 +197,7 @@ def test_starts_of_integers_and_lists_are_floats():
     found = optim.cem(lambda x: jnp.sum((x - 0.5) ** 2), [0, 0], jax.random.key(0), optim.Cem(sigma=0.5))
     np.testing.assert_allclose(found.x, 0.5, atol=0.05)
     m, d = mass()
-    result = optim.ilqr(m, d, COSTS, [[0]] * N, optim.Ilqr(5, damping=0.0))
+    result = optim.ilqr(m, d, COSTS, [[0]] * N, ONCE)
     np.testing.assert_allclose(result.history[1], riccati(), rtol=1e-9)
 
 
@@ -344,7 +347,7 @@ def test_plans_from_other_states_with_other_weights_and_tolerances_compile_nothi
 
     def plan(x, scale, tolerance):
         costs = jax.tree.map(lambda w: scale * w, COSTS)
-        return optim.ilqr(m, d.replace(qpos=jnp.array([x])), costs, jnp.zeros((N, 1)), optim.Ilqr(3, tolerance))
+        return optim.ilqr(m, d.replace(qpos=jnp.array([x])), costs, jnp.zeros((N, 1)), optim.Ilqr(tolerance=tolerance))
 
     first, again = plan(1.0, 1.0, 1e-6), []
     assert count_compilations(lambda: again.append(plan(2.0, 3.0, 1e-7))) == 0
@@ -355,7 +358,7 @@ def test_plans_from_other_states_with_other_weights_and_tolerances_compile_nothi
 def test_padded_controls_have_no_effect():
     """A plan of 20 steps within 30 rows is that of 20 rows."""
     m, d = mass()
-    options = optim.Ilqr(5, damping=0.0)
+    options = ONCE
     short = optim.ilqr(m, d, COSTS, jnp.zeros((20, 1)), options)
     padded = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), options, length=20)
     np.testing.assert_allclose(padded.cost, short.cost, rtol=1e-9)
@@ -365,7 +368,7 @@ def test_padded_controls_have_no_effect():
 def test_callbacks_see_every_iteration():
     m, d = mass()
     seen = []
-    found = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), optim.Ilqr(5, damping=0.0), callback=seen.append)
+    found = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), ONCE, callback=seen.append)
     np.testing.assert_allclose(min(s.cost for s in seen), found.cost)
     assert max(int(s.number) for s in seen) == found.iterations and seen[0].x.shape == (N, 1)
 

@@ -68,7 +68,8 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def report():
-    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
+    env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, encoding="utf-8", cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

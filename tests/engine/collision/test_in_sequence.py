@@ -49,9 +49,9 @@ def posed(m, mj, n):
     return d.replace(geom_xmat=d.geom_xmat.reshape(n, m.ngeom, -1))
 
 
-def found(m, d):
+def found(m, d, program=None):
     """Contacts, their number and those dropped, of a batch."""
-    d = jax.jit(jax.vmap(jaxsim.collision, in_axes=(None, 0)))(m, d)
+    d = (program or jax.jit(jax.vmap(jaxsim.collision, in_axes=(None, 0))))(m, d)
     return {n: getattr(d.contact, n) for n in ("dist", "pos", "frame", "geom")}, d.ncon, d.overflow_contacts
 
 
@@ -65,7 +65,12 @@ def both_forms(m, d, monkeypatch):
     return ours, found(m, d)
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize(
+    "scene",
+    [  # "every shape" has all pairs of primitives too
+        pytest.param(x, marks=[pytest.mark.slow] if x == "primitives" else []) for x in SCENES
+    ],
+)
 def test_contacts_are_those_of_the_plain_form(scene, monkeypatch):
     xml, sizes = SCENES[scene]
     m, mj = jaxsim.load_model(xml, **sizes), mujoco.MjModel.from_xml_string(xml)
@@ -182,9 +187,10 @@ def test_a_pair_without_a_program_leaves_the_others_theirs(capacity, monkeypatch
     d = jaxsim.make_data(m)
     lower = np.array([0.0, -0.03, -0.06])
     d = jax.vmap(lambda z: jaxsim.kinematics(m, d.replace(qpos=d.qpos.at[2::7].add(z))))(lower)
-    lowered = choices_of(lambda: jax.jit(jax.vmap(lambda d: jaxsim.collision(m, d))).lower(d))
-    assert ("the narrow phase", None) in lowered
-    ours = found(m, d)
+    programs = []
+    lower = jax.jit(jax.vmap(jaxsim.collision, in_axes=(None, 0))).lower
+    assert ("the narrow phase", None) in choices_of(lambda: programs.append(lower(m, d)))
+    ours = found(m, d, programs[0].compile())
     for types, collider in COLLIDERS.items():
         monkeypatch.setitem(COLLIDERS, types, collider._replace(in_sequence=True))  # all pairs at once, by JAX
     in_plain_form(monkeypatch)

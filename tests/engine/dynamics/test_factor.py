@@ -17,7 +17,7 @@ NAMES = ["humanoid", "quadruped", "hand", "thirty_boxes"]  # the last has entrie
 
 def _problem(name: str):
     m = jaxsim.load_model(MODELS / f"{name}.xml")
-    d = jax.jit(jaxsim.forward)(m, jaxsim.make_data(m))
+    d = jax.jit(lambda m, d: jaxsim.crb(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d))))(m, jaxsim.make_data(m))
     x = np.random.default_rng(0).normal(size=m.nv)
     return m, d.M, x, np.linalg.solve(inertia.full_m(m, d), x)
 

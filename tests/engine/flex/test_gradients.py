@@ -58,7 +58,12 @@ def program(case, integrator):
         return jnp.concatenate([new.qpos, new.qvel, new.energy, new.flexedge_length])
 
     size = jax.eval_shape(outcome, inputs).shape
-    return inputs, size, jax.jit(lambda x, v, w: (*jax.jvp(outcome, (x,), (v,)), jax.vjp(outcome, x)[1](w)[0]))
+
+    def both(x, v, w):
+        y, linear = jax.linearize(outcome, x)
+        return y, linear(v), jax.linear_transpose(linear, x)(w)[0]
+
+    return inputs, size, jax.jit(both)
 
 
 def differences(x, v, value):

@@ -77,7 +77,6 @@ LONG = ("sphere", "capsule", "wide box", "ellipsoid", "mesh on a plane")
 @pytest.mark.parametrize("case", [pytest.param(x, marks=[pytest.mark.slow] if x in LONG else []) for x in CASES])
 def test_contacts_are_those_of_the_replaced_size(case):
     m = jaxsim.load_model(CASES[case][0])
-    assert int(jaxsim.forward(m, jaxsim.make_data(m)).ncon) == 0
     _, data = oracle(case)
     assert data.ncon > 0
     d = jaxsim.make_data(m)

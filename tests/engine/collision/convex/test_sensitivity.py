@@ -48,18 +48,17 @@ def moved():
         dist, fromto = geom_distance(changed, at, FIRST, FIRST + 1, 10.0)
         return jnp.concatenate([dist[:, None], fromto], axis=1)
 
-    def both(weight, *args):
-        value, forward = jax.jvp(lambda t: measure(t, *args), (0.0,), (1.0,))
-        backward = jax.grad(lambda t: jnp.sum(weight * measure(t, *args)))(0.0)
+    def both(t, weight, *args):
+        value, forward = jax.jvp(lambda t: measure(t, *args), (t,), (1.0,))
+        backward = jax.grad(lambda t: jnp.sum(weight * measure(t, *args)))(t)
         return value, forward, backward
 
     shape = (n, 2 * len(PAIRS), 3)
     args = (qpos, *[0.3 * rng.standard_normal(shape) for _ in range(3)], 0.3 * rng.standard_normal((n, 1, 3)))
     weight = rng.standard_normal((len(PAIRS), 7))
-    run = jax.jit(jax.vmap(both, in_axes=(None, 0, 0, 0, 0, 0)))
-    value, forward, backward = map(np.asarray, run(weight, *args))
-    step = jax.jit(jax.vmap(measure, in_axes=(None, 0, 0, 0, 0, 0)))
-    central = np.asarray(step(STEP, *args) - step(-STEP, *args)) / (2 * STEP)
+    run = jax.jit(jax.vmap(both, in_axes=(None, None, 0, 0, 0, 0, 0)))
+    value, forward, backward = map(np.asarray, run(0.0, weight, *args))
+    central = np.asarray(run(STEP, weight, *args)[0] - run(-STEP, weight, *args)[0]) / (2 * STEP)
     return value, forward, backward, central, weight
 
 

@@ -32,7 +32,7 @@ def _searches_end_at_solutions():
 
 @functools.cache
 def step_of(case):
-    """A state in contact, the inputs of a step, and the step's velocity with its JVP and its VJP."""
+    """A state in contact, the inputs of a step, and one program: the step's velocity with its JVP and its VJP."""
     model, m = mujoco.MjModel.from_xml_string(CASES[case]), exact(jaxsim.load_model(CASES[case]))
     data = next(states(model, 1, 0.02 if case == "itself" else 0.005, seed=1))
     assert data.ncon
@@ -42,39 +42,38 @@ def step_of(case):
     def f(x):
         return jaxsim.step(m.replace(**{n: x[n] for n in MODEL}), d.replace(**{n: x[n] for n in STATE})).qvel
 
-    return (
-        inputs,
-        jax.jit(f),
-        jax.jit(lambda x, v: jax.jvp(f, (x,), (v,))[1]),
-        jax.jit(lambda x, w: jax.vjp(f, x)[1](w)[0]),
-    )
+    def both(x, v, w):
+        y, linear = jax.linearize(f, x)
+        return y, linear(v), jax.linear_transpose(linear, x)(w)[0]
+
+    return inputs, jax.jit(both)
 
 
 @pytest.mark.parametrize(
     ("name", "case"),
     [
         pytest.param(name, case, marks=[pytest.mark.slow] if (name, case) != ("qvel", "primitives") else [])
-        for case in CASES  # three programs for each take minutes to compile
+        for case in CASES  # a program for each takes minutes to compile
         for name in (*STATE, *MODEL)
     ],
 )
 def test_derivatives_are_differences(case, name):
-    inputs, f, jvp, vjp = step_of(case)
+    inputs, run = step_of(case)
     rng = np.random.default_rng(3)
     x = np.asarray(inputs[name])
     v = {n: jnp.zeros_like(y) for n, y in inputs.items()}
     v[name] = jnp.asarray(rng.standard_normal(x.shape) * (np.abs(x) if name in MODEL else 0.1))
-    forward = np.asarray(jvp(inputs, v))
+    w = jnp.asarray(rng.standard_normal(inputs["qvel"].shape))
+    _, forward, reverse = run(inputs, v, w)
+    forward = np.asarray(forward)
 
     def difference(h):
-        both = [f({n: y + s * h * v[n] for n, y in inputs.items()}) for s in (1, -1)]
+        both = [run({n: y + s * h * v[n] for n, y in inputs.items()}, v, w)[0] for s in (1, -1)]
         return (np.asarray(both[0]) - np.asarray(both[1])) / (2 * h)
 
     narrow, wide = (difference(h) for h in STEPS)
     scale = np.abs(narrow).max() + 1e-6
     assert np.isfinite(forward).all()
     assert np.abs(forward - (4 * narrow - wide) / 3).max() <= TOLERANCE[case] * scale
-    w = jnp.asarray(rng.standard_normal(forward.shape))
-    reverse = vjp(inputs, w)
     assert all(np.isfinite(np.asarray(g)).all() for g in reverse.values())
     np.testing.assert_allclose(np.vdot(reverse[name], v[name]), np.vdot(w, forward), rtol=1e-8, atol=1e-8 * scale)
