@@ -20,7 +20,7 @@ TOKEN = re.compile(
     r"\s*(?:(0x[0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)(?:[fFuU]|LL)*"
     r"|([A-Za-z_]\w*)|(\+\+|--|&&|\|\||[<>=!]=|<<|>>|[-+*/%]=|[-+*/%<>=!&|^~?:,;(){}\[\]]))"
 )
-COMMENTS = re.compile(r"/\*.*?\*/|^\s*#.*$", re.DOTALL | re.MULTILINE)
+COMMENTS = re.compile(r"/\*.*?\*/|^[ \t]*#[^\n]*", re.DOTALL | re.MULTILINE)
 TYPES = {"float", "double", "int", "unsigned", "bool", "REAL", "long", "char", "signed"}
 # operators of two operands, from those that bind least
 LEVELS = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"))
