@@ -38,6 +38,8 @@ SCENE = """
 <sensor><framelinvel objtype="site" objname="s"/><accelerometer site="s"/><jointvel joint="p1"/><clock/></sensor>
 </mujoco>
 """
+
+
 @functools.cache
 def models():
     mj_model = load(SCENE)
