@@ -65,8 +65,7 @@ def fit_tosses(path: Path) -> None:
         tosses = [record[name].astype(float) for name in record.files]
     m = jaxsim.load_model(cube.model())
     known = identify.Initial(qpos=np.repeat((5e-4, 3e-3), 3), qvel=np.repeat((0.03, 0.3), 3))
-    others = ("torsion", "centre[0]", "size[0]")
-    parameters = [p for p in cube.parameters(m, cube.SOLID)[:-2] if p.labels[0] not in others]
+    parameters = [p for p in cube.parameters(m, cube.SOLID)[:-2] if p.labels[0] not in ("centre[0]", "size[0]")]
     records = cube.recorded(m, np.array([toss[:40] for toss in tosses]))
     loss = identify.Loss("cauchy", 2.0)
     fit = identify.identify(m, records, parameters, iterations=8, horizons=(), initial=known, loss=loss)
