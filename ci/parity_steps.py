@@ -223,7 +223,7 @@ def one_step(m, d0, model, data, program: str):
 
 
 def trajectory(m, d0, model, times: list[int], program: str = "jit"):
-    """Our data before a step, and MuJoCo's before and after it, for each of `times` at which its numbers are finite."""
+    """Our data before a step, and MuJoCo's before and after it, for each of `times` at which it does not diverge."""
     data = mujoco.MjData(model)
     if model.nkey:
         mujoco.mj_resetDataKeyframe(model, data, 0)
@@ -235,7 +235,7 @@ def trajectory(m, d0, model, times: list[int], program: str = "jit"):
         start = copy.copy(data)
         before, after = one_step(m, d0, model, data, program)
         done = time_of_state + (program != "rows")
-        if np.isfinite(np.r_[after.qacc, after.qpos]).all():
+        if np.isfinite(np.r_[after.qacc, after.qpos]).all() and after.time >= start.time:  # earlier: it was reset
             out.append((before, start, after))
     return out
 
@@ -254,7 +254,7 @@ def check(path: pathlib.Path, times: list[int], program: str, backend: str) -> s
         loaded = processor_time()
         states = trajectory(m, d0, model, times, program)
         if not states:
-            return "unstable  MuJoCo's numbers are not finite"
+            return "unstable  MuJoCo's numbers diverge"
         start += processor_time() - loaded
         run = stepper(m, d0, program)
         stepped = run([before for before, *_ in states])
@@ -297,7 +297,7 @@ def line_of(path: pathlib.Path, *arguments) -> str:
         warnings.simplefilter("always")
         try:
             line = check(path, *arguments)
-        except ValueError as failure:
+        except (ValueError, mujoco.FatalError) as failure:
             line = f"no model  {str(failure).splitlines()[0][:90]}"
     other = {str(w.message).splitlines()[0][:120] for w in caught if issubclass(w.category, RuntimeWarning)}
     return " | WARNING ".join([line, *sorted(other)])

@@ -40,7 +40,7 @@ def settled(xml: str, steps: int, seed: int = 0, noise: float = 0.0) -> tuple[mu
 def dense_jacobian(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
     """The oracle's efc_J as (nefc, nv)."""
     if not mujoco.mj_isSparse(model):
-        return data.efc_J.reshape(data.nefc, model.nv)
+        return data.efc_J[: data.nefc * model.nv].reshape(data.nefc, model.nv)  # with sleep, more is allocated
     out = np.zeros((data.nefc, model.nv))
     mujoco.mju_sparse2dense(out, data.efc_J, data.efc_J_rownnz, data.efc_J_rowadr, data.efc_J_colind)
     return out

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from jaxsim.core.callbacks import Callbacks
+from jaxsim.core.frames import near_frames
 from jaxsim.core.model import MODEL_FIELDS, SIZES, Model
 from jaxsim.core.option import FLUID_OPTIONS, OPTION_FLOATS, OPTION_INTS, STATISTICS, Option, Statistic
 from jaxsim.core.struct import evaluate
@@ -48,6 +49,7 @@ def make_model(
     static["modelname"] = modelname
     static["callbacks"] = Callbacks()
     static["eq_strain"] = strain_modes({**static, **floats})
+    static["near_frames"] = near_frames({**static, **floats})
     static["max_contacts"], static["max_constraints"] = 0, 0  # default_capacities sets them
     opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "backend": 0, **opt}
     options: dict[str, Any] = {n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}

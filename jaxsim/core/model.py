@@ -657,6 +657,7 @@ class Model(Struct, held_by="structure"):
     max_constraints: int = part("capacity of the packed constraint rows")
     modelname: str = part("name of the model")
     eq_strain: np.ndarray = part("of equalities on strain of a flex: element of the lattice, its modes", "neq 2")
+    near_frames: np.ndarray = part("list of inertial frames, geoms and sites that differ from what they count as")
     callbacks: Callbacks = part("functions of the user that stages call")
 
     def __init__(self, structure: Structure, **values: Any):
@@ -724,7 +725,7 @@ FLOATS = tuple(f.name for f in MODEL_FIELDS if f.kind == "float")
 BYTES = tuple(f.name for f in MODEL_FIELDS if f.kind == "bytes")
 ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind not in ("float", "bytes"))
 NAMED = {kind: (table.names, table.objtype) for kind, table in KINDS.items()}
-_FIXED = (*SIZES, "modelname", "eq_strain")
+_FIXED = (*SIZES, "modelname", "eq_strain", "near_frames")
 _SETTABLE = {*ARRAYS, *BYTES, *CAPACITIES, "vis", "callbacks"}
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.core.frames import near_frames
 from jaxsim.core.make_model import strain_modes
 from jaxsim.core.model import ARRAYS, BYTES, CAPACITIES, FLOATS, MODEL_FIELDS, SIZES, Model
 from jaxsim.core.option import OPTION_FLOATS, OPTION_INTS, STATISTICS, Option, Statistic
@@ -136,6 +137,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     static |= {name: arrays[name].tobytes() for name in BYTES}
     static |= {"modelname": str(header["modelname"]), "callbacks": Callbacks()}
     static["eq_strain"] = strain_modes({**sizes, **arrays})
+    static["near_frames"] = near_frames({**sizes, **arrays})
     options: dict[str, Any] = {name: arrays[f"opt.{name}"] for name in OPTION_FLOATS}
     options |= {name: int(header["option"][name]) for name in OPTION_INTS}
     statistics: dict[str, Any] = {name: arrays[f"stat.{name}"] for name in STATISTICS}

@@ -83,7 +83,7 @@ def test_leaves_of_a_model_are_its_floats():
 def test_replace_takes_every_field(part):
     m = jaxsim.load_model("<mujoco/>")
     value = eval(part, {"m": m, "d": jaxsim.make_data(m)})
-    kept = ("modelname", "eq_strain", "density", "viscosity")  # the last two switch `fluid` on
+    kept = ("modelname", "eq_strain", "near_frames", "density", "viscosity")  # the last two switch `fluid` on
     names = (row.name for row in rows(type(value)) if row.kind != "size" and row.name not in kept)
     assert value.replace(**{name: getattr(value, name) for name in names}) == value
     with pytest.raises(TypeError, match="no field 'nonsense'"):

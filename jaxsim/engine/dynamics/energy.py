@@ -8,6 +8,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit
 from jaxsim.engine.dynamics.inertia import mul_m
 from jaxsim.engine.flex.elastic import edge_energy
+from jaxsim.engine.islands import sleep
 from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.tendon import spring_displacement
 from jaxsim.interface.public import public
@@ -40,16 +41,23 @@ def kinetic(m: Model, d: Data) -> Array:
 
 
 def potential(m: Model, d: Data) -> Array:
-    """Compute the potential energy of gravity and of the springs in joints and tendons."""
+    """Compute the potential energy of gravity and of the springs in joints and tendons that do not sleep."""
     energy = xp_of(d.qpos).zeros((), d.qpos.dtype)
     if not disabled(m, DisableBit.GRAVITY):
         energy = energy - (m.body_mass[1:, None] * d.xipos[1:] * m.opt.gravity).sum()
     if disabled(m, DisableBit.SPRING):
         return energy
     for joint, x in _displacements(m, d):
-        energy = energy + _spring(take(m.jnt_stiffness, joint), take(m.jnt_stiffnesspoly, joint), x).sum()
+        of_joints = _spring(take(m.jnt_stiffness, joint), take(m.jnt_stiffnesspoly, joint), x)
+        if sleep.sleeps(m):
+            of_joints = xp_of(x).where(take(d.tree_asleep < 0, m.body_treeid[m.jnt_bodyid[joint]]), of_joints, 0)
+        energy = energy + of_joints.sum()
     if m.ntendon:
-        energy = energy + _spring(m.tendon_stiffness, m.tendon_stiffnesspoly, spring_displacement(m, d)).sum()
+        of_tendons = _spring(m.tendon_stiffness, m.tendon_stiffnesspoly, spring_displacement(m, d))
+        if sleep.sleeps(m):
+            awake = sleep.awake_tendons(m, d) | (d.tree_asleep < 0).all()
+            of_tendons = xp_of(awake).where(awake, of_tendons, 0)
+        energy = energy + of_tendons.sum()
     return energy + edge_energy(m, d) if (m.flex_dim == 1).any() else energy
 
 

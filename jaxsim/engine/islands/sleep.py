@@ -19,13 +19,15 @@ from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINAWAKE, ConstraintType, DisableBit, EnableBit, EqType, ObjType, SensorType, SleepPolicy
 from jaxsim.core.types import TrnType as Trn
 from jaxsim.engine.islands.island import tree_labels
+from jaxsim.engine.tendon.tendon import jacobian_pattern
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
 
 AWAKE = -(1 + MINAWAKE)
 # fields of which sleeping trees keep their entries; all others follow from the state
-KEPT = ("xpos", "xquat", "act_dot", "sensordata", "qfrc_smooth", "qacc_smooth")
+FORCES = ("qfrc_spring", "qfrc_passive", "qfrc_smooth", "qacc_smooth")
+KEPT = ("xpos", "xquat", "act_dot", "actuator_length", "sensordata", *FORCES)
 SAME_POSE = 64  # units in the last place by which poses of two programs may differ
 
 
@@ -131,6 +133,26 @@ def awake_actuators(m: Model, d: Data) -> Array:
     return _awake(of, d.tree_asleep) | static
 
 
+def awake_tendons(m: Model, d: Data) -> Array:
+    """Return the mask of tendons of an awake tree (ntendon,)."""
+    return _awake(_tendons(m), d.tree_asleep)
+
+
+def keep_forces(m: Model, before: Data, d: Data, *names: str) -> Data:
+    """Return `d` with these of the `FORCES` of sleeping trees as they were."""
+    awake = take(d.tree_asleep < 0, m.dof_treeid)
+    return d.replace(**{x: jnp.where(awake, getattr(d, x), getattr(before, x)) for x in names})
+
+
+def keep_actuators(m: Model, before: Data, d: Data) -> Data:
+    """Return `d` with the lengths of sleeping actuators as they were, and with zero moments."""
+    awake = awake_actuators(m, d) | (d.tree_asleep < 0).all()
+    return d.replace(
+        actuator_length=jnp.where(awake, d.actuator_length, before.actuator_length),
+        actuator_moment=jnp.where(awake[:, None], d.actuator_moment, 0),
+    )
+
+
 def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
     """Return the mask of constraint slots before those of contacts that may be active."""
     general = _general_trees(m)[layout.general.type, layout.general.id] if layout.ngeneral else np.zeros((0, 3), int)
@@ -234,7 +256,14 @@ def _rouse_pairs(asleep: Array, t1: Array, t2: Array, on: Array) -> Array:
 
 
 def wake_tendons(m: Model, d: Data) -> Data:
-    """Wake trees that a tendon at its limit couples to an awake tree; runs after tendons."""
+    """Set lengths and Jacobians of sleeping tendons to zero, and wake trees that a tendon at its limit wakes.
+
+    It couples them to an awake tree. A tendon whose trees wake later in the step stays zero, as in MuJoCo. Runs after
+    the inertia, which has the armature of sleeping tendons.
+    """
+    here = awake_tendons(m, d) | (m.tendon_treenum == 0)
+    entries = take(here, jacobian_pattern(m)[0])
+    d = d.replace(ten_length=jnp.where(here, d.ten_length, 0), ten_J=jnp.where(entries, d.ten_J, 0))
     two = np.flatnonzero((m.tendon_treenum == 2) & m.tendon_limited.astype(bool))
     if not len(two):
         return d

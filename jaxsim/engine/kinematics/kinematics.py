@@ -8,9 +8,9 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.data import Data
+from jaxsim.core.frames import TOLERANCE, counted_as
 from jaxsim.core.model import Model
-from jaxsim.core.structure import per_structure
-from jaxsim.core.types import CamLightType, JointType, SameFrame
+from jaxsim.core.types import CamLightType, JointType
 from jaxsim.engine.structure import tables
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
@@ -18,8 +18,6 @@ from jaxsim.math.arrays import dot_static, gather, is_numpy, matvec, merge, take
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.xla.fusion import fusion_barrier
-
-SAME_FRAME = 1e-6  # frames that differ by less count as equal
 
 
 @public
@@ -37,10 +35,7 @@ def kinematics(m: Model, d: Data) -> Data:
     xquat = quat_normalize(xquat)
     xpos, xquat, mat = fusion_barrier((xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
-    geom_pos, geom_quat = _geom_frames(m)
-    local_pos = xp.concatenate([m.body_ipos, geom_pos, m.site_pos])
-    local_quat = quat_normalize(xp.concatenate([m.body_iquat, geom_quat, m.site_quat]))
-    frame_pos, frame_mat = to_global(xpos, xquat, mat, body, local_pos, local_quat)
+    frame_pos, frame_mat = to_global(xpos, xquat, mat, body, *_local_frames(m, body))
     i, g = m.nbody, m.nbody + m.ngeom
     return d.replace(
         xpos=xpos,
@@ -57,36 +52,28 @@ def kinematics(m: Model, d: Data) -> Data:
     )
 
 
-@per_structure
-def _inertial_geoms(m) -> np.ndarray:
-    """Return the geoms treated as in the inertial frame; none unless one is a mesh, since primitives are exact."""
-    geoms = np.flatnonzero(np.isin(m.geom_sameframe, (SameFrame.INERTIA, SameFrame.INERTIAROT)))
-    return geoms if (m.geom_dataid[geoms] >= 0).any() else geoms[:0]
+def _local_frames(m: Model, body: np.ndarray) -> tuple[Array, Array]:
+    """Return inertial frames, geoms and sites in their bodies' frames; `m.near_frames` become what they count as.
 
-
-def _geom_frames(m: Model) -> tuple[Array, Array]:
-    """Return geoms' frames in their bodies'; geoms treated as in the inertial frame get that frame, as in MuJoCo.
-
-    Both frames of a mesh come from iterations on one inertia, and differ by their residual errors: up to 1e-6.
-    Derivatives are with respect to the geom's own numbers.
+    Derivatives are with respect to their own numbers.
     """
-    geoms = _inertial_geoms(m)
-    if not len(geoms):
-        return m.geom_pos, m.geom_quat
-    body, turned = m.geom_bodyid[geoms], (m.geom_sameframe[geoms] == SameFrame.INERTIAROT)[:, None]
-    pos, quat = take(m.geom_pos, geoms), take(m.geom_quat, geoms)
-    xp = xp_of(pos, quat)
-    other = take(m.body_iquat, body)
-    other = xp.where((quat * other).sum(1, keepdims=True) < 0, -other, other)
-    near = xp.where(turned, pos, take(m.body_ipos, body))
-    return merge(m.geom_pos, geoms, _snapped(pos, near)), merge(m.geom_quat, geoms, _snapped(quat, other))
+    xp = xp_of(m.body_ipos, m.geom_pos, m.site_pos)
+    pos = xp.concatenate([m.body_ipos, m.geom_pos, m.site_pos])
+    quat = xp.concatenate([m.body_iquat, m.geom_quat, m.site_quat])
+    near = m.near_frames
+    if len(near):
+        kind = np.concatenate([m.body_sameframe, m.geom_sameframe, m.site_sameframe])
+        to_pos, to_quat = counted_as(kind, body, pos, quat)
+        pos = merge(pos, near, _snapped(take(pos, near), take(to_pos, near)))
+        quat = merge(quat, near, _snapped(take(quat, near), take(to_quat, near)))
+    return pos, quat_normalize(quat)
 
 
 def _snapped(x: Array, near: Array) -> Array:
     """Return `near` where it counts as the same, with the derivative of `x`."""
     xp = xp_of(x, near)
     gap = near - x
-    gap = xp.where(xp.max(abs(gap), axis=1, keepdims=True) < SAME_FRAME, gap, 0)
+    gap = xp.where(xp.max(abs(gap), axis=1, keepdims=True) < TOLERANCE, gap, 0)
     return x + (gap if is_numpy(gap) else lax.stop_gradient(gap))
 
 

@@ -50,7 +50,9 @@ def with_fields(m: Model, d: Data, names: frozenset[str]) -> Data:
     derived = names.difference(CARRIED)
     if not derived:
         return d
-    return tendon(m, camlight(m, com_pos(m, kinematics(m, d)))) if derived <= POSES else forward.forward(m, d)
+    if derived <= POSES and not sleep.sleeps(m):
+        return tendon(m, camlight(m, com_pos(m, kinematics(m, d))))
+    return forward.forward(m, d)
 
 
 def carried_names(m: Model) -> tuple[str, ...]:

@@ -34,8 +34,7 @@ from jaxsim.engine.structure.checks import check_acc, check_state, hold
 from jaxsim.engine.structure.refusals import refuse
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
-from jaxsim.math.arrays import is_numpy, take
-from jaxsim.math.safe import xp_of
+from jaxsim.math.arrays import is_numpy
 from jaxsim.native import nvrtc
 from jaxsim.native.stage import stage
 
@@ -55,17 +54,18 @@ def fwd_position(m: Model, d: Data) -> Data:
     d = camlight(m, d)
     d = flex(m, d)
     d = tendon(m, d)
-    if sleep.sleeps(m):
-        d = sleep.wake_tendons(m, d)
     d = crb(m, d)
     d = factor_m(m, d)
+    if sleep.sleeps(m) and m.ntendon:
+        d = sleep.wake_tendons(m, d)
     d = collision(m, d)
     if m.callbacks.contact is not None:
         d = d.replace(contact=m.callbacks.contact(m, d))
     if sleep.sleeps(m):
         d = sleep.wake_equalities(m, d)
     d = make_constraint(m, d)
-    return transmission(m, d)
+    d = transmission(m, d)
+    return sleep.keep_actuators(m, before, d) if sleep.sleeps(m) and m.nu else d
 
 
 @public
@@ -77,10 +77,12 @@ def fwd_velocity(m: Model, d: Data) -> Data:
         d = d.replace(ten_velocity=mul_jac(m, d, d.qvel))
     if m.nu:
         d = d.replace(actuator_velocity=actuator_velocities(m, d))
-    d = com_vel(m, d)
+    d = before = com_vel(m, d)
     d = passive(m, d)
     if m.nflex:
         d = contact_passive(m, d)
+    if sleep.sleeps(m):
+        d = sleep.keep_forces(m, before, d, "qfrc_spring", "qfrc_passive")
     d = reference_constraint(m, d)
     return d.replace(qfrc_bias=rne(m, d) + tendon_bias(m, d))
 
@@ -91,11 +93,8 @@ def fwd_acceleration(m: Model, d: Data) -> Data:
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
     force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
     qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, inertia_parts(m, d))
-    if sleep.sleeps(m):
-        awake = take(d.tree_asleep < 0, m.dof_treeid)
-        xp = xp_of(d.tree_asleep, force)
-        force, qacc = xp.where(awake, force, d.qfrc_smooth), xp.where(awake, qacc, d.qacc_smooth)
-    return d.replace(qfrc_smooth=force, qacc_smooth=qacc)
+    new = d.replace(qfrc_smooth=force, qacc_smooth=qacc)
+    return sleep.keep_forces(m, d, new, "qfrc_smooth", "qacc_smooth") if sleep.sleeps(m) else new
 
 
 def dynamics(m: Model, d: Data) -> Data:

@@ -31,7 +31,7 @@ def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = 
     d = with_history(m, allocate(m))
     if isinstance(d.qpos, jax.core.Tracer):
         d = _with_own_positions(d)
-    d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
+    d = _asleep_at_start(m, d)
     compare_first(m, d)
     d = d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe).id)
     return d if nworld is None else jax.tree.map(lambda x: _repeated(x, nworld), d)
@@ -63,7 +63,10 @@ def _with_own_positions(d: Data) -> Data:
 
 
 def _asleep_at_start(m: Model, d: Data) -> Data:
-    return _put_to_sleep(m, d) if sleep.starts_asleep(m) else d
+    if not sleep.starts_asleep(m):
+        return d
+    out = _put_to_sleep(m, d)
+    return jax.tree.map(lambda x, y: np.asarray(x, y.dtype), out, d) if isinstance(m.qpos0, np.ndarray) else out
 
 
 @jax.jit
@@ -75,5 +78,5 @@ def _put_to_sleep(m: Model, d: Data) -> Data:
     init = m.tree_sleep_policy == SleepPolicy.INIT
     there = forward(m, d)
     state = sleep.fall_asleep(m, there.replace(tree_asleep=np.where(init, -1, sleep.AWAKE)))
-    names = ("xpos", "xquat", "act_dot", "sensordata")  # the smooth forces of these trees are zero
+    names = set(sleep.KEPT) - {"qfrc_smooth", "qacc_smooth"}  # these are zero
     return d.replace(tree_asleep=state, **{n: getattr(there, n) for n in names})

@@ -10,7 +10,7 @@ import pytest
 import jaxsim
 from jaxsim.engine.step.forward import step_by_stages
 from validation.oracle import oracle_data
-from validation.stages import load
+from validation.stages import host, load
 
 STEP = jax.jit(jaxsim.step)
 
@@ -38,7 +38,6 @@ SCENE = """
 <sensor><framelinvel objtype="site" objname="s"/><accelerometer site="s"/><jointvel joint="p1"/><clock/></sensor>
 </mujoco>
 """
-COPIED = ("tree_asleep", "xpos", "xquat", "act_dot", "sensordata", "qacc_warmstart", "qpos", "qvel", "ctrl", "time")
 
 
 @functools.cache
@@ -191,3 +190,48 @@ def test_forces_of_trees_that_begin_asleep_are_zero_and_a_rollout_keeps_them_asl
         theirs = getattr(mj_data, name)
         for ours in (d, end, sim) if name in ("qpos", "act", "tree_asleep", "sensordata") else (d, sim):
             np.testing.assert_allclose(getattr(ours, name), theirs, atol=1e-6, err_msg=name)
+
+
+# a double pendulum with springs that a ball wakes, a hinge that begins asleep, and tendons with actuators on both
+TENDONS = """
+<mujoco><option timestep="0.005" sleep_tolerance=".05" tolerance="1e-12" iterations="100">
+  <flag sleep="enable" energy="enable"/></option>
+<worldbody><site name="top" pos="0 0 1.4"/>
+  <body pos="0 0 1" sleep="allowed"><joint name="a" axis="0 1 0" damping=".5" stiffness="3" springref="3"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".04"/><site name="a" pos="0 0 -.2"/>
+    <body pos="0 0 -.4"><joint axis="0 1 0" damping=".5"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -.1" size=".04"/><site name="a2" pos="0 0 -.2"/></body></body>
+  <body pos="4 0 1" sleep="init"><joint name="i" axis="0 1 0" stiffness="2" ref="10"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".04"/><site name="i" pos="0 0 -.2"/></body>
+  <body pos="0 0 1.5"><freejoint/><geom size=".03"/></body>
+</worldbody>
+<tendon>
+  <spatial name="s" stiffness="3" springlength=".1" armature=".01"><site site="top"/><site site="a"/></spatial>
+  <spatial limited="true" range=".01 .5"><site site="a"/><site site="a2"/></spatial>
+  <spatial name="si" stiffness="3"><site site="top"/><site site="i"/></spatial>
+  <fixed name="f"><joint joint="i" coef="2"/><joint joint="a" coef="3"/></fixed>
+</tendon>
+<actuator><motor tendon="s" gear="3"/><motor tendon="si" gear="2"/><motor tendon="f"/><motor joint="i"/></actuator>
+</mujoco>"""
+
+
+def test_tendons_actuators_and_energies_of_sleeping_trees_are_the_oracles():
+    mj_model = load(TENDONS)
+    mj_data, m = mujoco.MjData(mj_model), jaxsim.from_mujoco(mj_model, max_contacts=5)
+    d, seen, moment = make(m), set(), np.zeros((mj_model.nu, mj_model.nv))
+    for _ in range(60):
+        mujoco.mj_step(mj_model, mj_data)
+        d = STEP(m, d)
+        seen.add(tuple(mj_data.tree_asleep[:2] >= 0))
+        sparse = (mj_data.moment_rownnz, mj_data.moment_rowadr, mj_data.moment_colind)
+        mujoco.mju_sparse2dense(moment, mj_data.actuator_moment, *sparse)
+        np.testing.assert_allclose(d.actuator_moment, moment, atol=1e-5)
+        for name in ("tree_asleep", "ten_length", "ten_J", "actuator_length", "energy", "qfrc_spring", "qfrc_passive"):
+            np.testing.assert_allclose(getattr(d, name), getattr(mj_data, name), atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(d.M, mj_data.M, atol=1e-5)
+    assert seen == {(False, True), (True, True)} and mj_data.tree_asleep[0] == -10  # woken by the last step
+
+
+def test_data_of_a_model_on_the_host_begins_asleep():
+    m = host(load(BEGINS_ASLEEP))
+    np.testing.assert_array_equal(jaxsim.make_data(m).tree_asleep, mujoco.MjData(load(BEGINS_ASLEEP)).tree_asleep)

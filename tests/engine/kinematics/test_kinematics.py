@@ -36,6 +36,27 @@ def test_what_is_nearly_in_the_inertial_frame_is_in_it_as_in_the_reference():
         np.testing.assert_allclose(getattr(d, name).reshape(-1), getattr(data, name).reshape(-1), atol=1e-14)
 
 
+# a capsule and a site nearly in the inertial frame, one turned only, and frames nearly those of the bodies
+NEAR = """<mujoco><worldbody><body pos="0 0 1"><freejoint/>
+<inertial pos=".1 .2 .3" quat="0.6 0.8 0 0" mass="1" diaginertia=".1 .2 .25"/>
+<geom type="capsule" size=".1 .2" pos=".1000003 .2 .3" quat="0.6000004 0.7999997 0 0"/>
+<geom type="box" size=".1 .2 .1" pos="1 .2 .3" quat="0.6000004 0.7999997 0 0"/>
+<site pos=".1 .2000004 .3" quat=".6 .8 0 0"/>
+<geom size=".1" pos="3e-7 0 0"/><site pos=".3 0 0" quat="1 0 3e-7 0"/>
+<body><joint/><inertial pos="0 2e-7 0" quat="1 3e-7 0 0" mass="1" diaginertia=".1 .2 .25"/></body></body>
+</worldbody></mujoco>"""
+
+
+def test_frames_within_the_tolerance_are_those_that_they_count_as():
+    model = load(NEAR)
+    m, data = host(model), states(model, 1)[0]
+    np.testing.assert_array_equal(m.near_frames, np.arange(2, 8))
+    mujoco.mj_kinematics(model, data)
+    d = jaxsim.kinematics(m, host_data(m, data))
+    for name in ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat", "ximat", "xipos"):
+        np.testing.assert_allclose(getattr(d, name).reshape(-1), getattr(data, name).reshape(-1), atol=1e-14)
+
+
 def test_what_is_moved_away_from_the_inertial_frame_is_moved():
     m = jaxsim.from_mujoco(nearly_inertial())
 

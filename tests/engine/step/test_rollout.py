@@ -144,7 +144,7 @@ def test_a_step_of_the_state_is_that_step_and_reverse_mode_keeps_its_state_alone
         loss = lambda v: jnp.sum(jax.lax.fori_loop(0, nstep, lambda _, d: step(d), d.replace(qvel=v)).qpos ** 2)  # noqa: E731
         return jax.jit(jax.value_and_grad(loss)).lower(d.qvel).compile()
 
-    plain = functools.partial(jaxsim.step, m)
+    plain = functools.partial(step_by_stages, m)  # with the tools of CUDA, `step` is a stage that keeps its state alone
     both = [gradient(step, 1000) for step in (functools.partial(step_of_state, m), plain)]
     for a, b in zip(*(jax.tree.leaves(g(d.qvel)) for g in both), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
