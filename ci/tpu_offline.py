@@ -81,7 +81,9 @@ def main() -> None:
 def report(a: argparse.Namespace, folder: Path) -> None:
     settings = {"TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4", "TPU_WORKER_HOSTNAMES": "localhost"}
     dump = f"--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
-    os.environ.update(settings | {"JAX_PLATFORMS": "cpu", "LIBTPU_INIT_ARGS": dump, "JAX_ENABLE_COMPILATION_CACHE": "0"})
+    os.environ.update(
+        settings | {"JAX_PLATFORMS": "cpu", "LIBTPU_INIT_ARGS": dump, "JAX_ENABLE_COMPILATION_CACHE": "0"}
+    )
     import jax
     from jax.experimental import topologies
     from jax.sharding import SingleDeviceSharding
@@ -115,7 +117,9 @@ def report(a: argparse.Namespace, folder: Path) -> None:
             print(f"    {part:12,.0f} in bundles {loop.first} to {loop.last}, {loop.turns:g} turns")
     xla = sum(map(int, re.findall(r'"estimated_cycles":"(\d+)"', text)))
     print(f"operations of XLA, each once: {xla:,} cycles")
-    print(f"{a.what} of {a.worlds} worlds: {(total + xla) / CLOCK * 1e3:.2f} ms by this count; compiled in {taken:.0f} s")
+    print(
+        f"{a.what} of {a.worlds} worlds: {(total + xla) / CLOCK * 1e3:.2f} ms by this count; compiled in {taken:.0f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -278,7 +278,9 @@ def _for(scopes: Scopes, name: str, first: Tree, test: Tree, step: Tree, body: S
             _turns(scopes, begin, last, body, lambda i: [{name: i}])
         return
     index = _Variable(np.dtype(np.int32), jnp.asarray(begin, jnp.int32))
-    _while([s.within(**{name: index}) for s in scopes], test, [("block", body), ("call", "ASSIGN", [("name", name), step])])
+    _while(
+        [s.within(**{name: index}) for s in scopes], test, [("block", body), ("call", "ASSIGN", [("name", name), step])]
+    )
 
 
 def _while(scopes: Scopes, test: Tree, body: Sequence[Tree]) -> None:

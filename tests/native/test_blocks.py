@@ -96,7 +96,9 @@ def stage_of(p):
 
 
 def test_statements_are_read_with_the_precedence_of_c():
-    (assigned, repeated) = statements(["LET(int, a, 1 + b * 2 < c || !d && e == -3);", "RANGE(i, 1, n) PUT(x, i, 0.5f);"])
+    (assigned, repeated) = statements(
+        ["LET(int, a, 1 + b * 2 < c || !d && e == -3);", "RANGE(i, 1, n) PUT(x, i, 0.5f);"]
+    )
     left = ("<", ("+", 1, ("*", ("name", "b"), 2)), ("name", "c"))
     right = ("&&", ("unary!", ("name", "d")), ("==", ("name", "e"), ("unary-", 3)))
     assert assigned == ("call", "LET", [("name", "int"), ("name", "a"), ("||", left, right)])
