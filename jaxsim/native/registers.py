@@ -200,6 +200,7 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "acosf": _of_vectors(lambda x: lax.atan2(lax.sqrt((1 - x) * (1 + x)), x)),
     "atanf": _of_vectors(lambda x: lax.atan2(x, jnp.ones_like(x))),
     "SQRT": _of_vectors(jnp.sqrt),
+    "log2f": _of_vectors(lambda x: lax.log(x) * np.float32(1 / math.log(2))),
     "rintf": _of_vectors(jnp.rint),
     "roundf": _of_vectors(partial(lax.round, rounding_method=lax.RoundingMethod.AWAY_FROM_ZERO)),
     "fmodf": _of_vectors(lax.rem),
