@@ -50,9 +50,18 @@ def loops(lines: list[str], turns: float) -> list[Loop]:
 def _turns(body: str, following: str, end: str, is_counted: str, turns: float) -> float:
     if end.isdigit():
         return int(end) if is_counted else int(end) / 2
-    index = re.search(rf"%{following} = sadd\.s32 1, %(s\w+)", body) if following else None
-    is_branch = index is not None and len(re.findall(rf"%{index.group(1)}\b", body)) <= 2  # its index is not used
-    return 1 if is_branch else turns
+    return 1 if following and _is_branch(body, following) else turns
+
+
+def _is_branch(body: str, following: str) -> bool:
+    """Return whether a loop is a conditional, of one turn or none: its index gives the next index alone."""
+    added = re.search(rf"%{following} = sadd\.s32 (?:\(%\w+\), )?1, %(s\w+)", body)
+    carried = re.search(rf"%(s\w+) = sphi [^;]*%{following}\b", body)
+    if added is None or carried is None:
+        return False
+    index = re.compile(rf"%(?:{added.group(1)}|{carried.group(1)})\b")
+    own = (" = sphi ", "spill", f"%{following} = ")
+    return not any(index.search(x) and not any(o in x for o in own) for x in re.split(";;|\n", body))
 
 
 def executed(path: Path, turns: float) -> tuple[float, list[tuple[float, Loop]]]:

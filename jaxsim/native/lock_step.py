@@ -18,6 +18,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.math.safe import Array
+from jaxsim.native.gathers import axes_of_rows
 from jaxsim.native.jaxpr import TPU, Flat, Operation, Term, Var, flatten, holds
 from jaxsim.native.uniform import carried_by_scan, carried_by_while, read_by
 from jaxsim.xla.compat import scan_lengths
@@ -302,17 +303,9 @@ def _each(v: Operand) -> Array:
 
 def _gather(lanes: _Lanes, op: Operation, operands: list[Operand]) -> Array | None:
     """Rows of an array, or numbers of one, at indices of its first axes."""
-    x, index = operands
-    dims, shape, of = op.params["dimension_numbers"], op.inputs[0].shape, op.inputs[1].shape
-    k = of[-1]
-    lead = tuple(range(k))
-    rest = len(shape) - k
-    ordinary = dims.collapsed_slice_dims == lead == dims.start_index_map and not dims.operand_batching_dims
-    last = tuple(range(len(of) - 1, len(of) - 1 + rest))
-    if not ordinary or dims.offset_dims != last or "fill" in str(op.params["mode"]).lower():
+    if (k := axes_of_rows(op)) is None:
         return None
-    if tuple(op.params["slice_sizes"]) != (*(1,) * k, *shape[k:]):
-        return None
+    (x, index), shape, of = operands, op.inputs[0].shape, op.inputs[1].shape
     count, n = math.prod(of[:-1]), math.prod(shape[:k])
     if isinstance(index, np.ndarray):
         at = np.clip(index, 0, np.array(shape[:k]) - 1).reshape(count, k)
