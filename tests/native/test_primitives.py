@@ -25,6 +25,8 @@ TARGETS = ("host", "wide", "blocks")
 # Functions of libm differ from XLA's in the last digits; sums are in another order.
 CLOSE = {"float32": 4e-6, "float64": 1e-13}
 WORLDS = 3
+# The kernels of a TPU, interpreted, are long programs of XLA that run once.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -334,7 +336,8 @@ def check(target, cases, kind):
     def all_of(*x):
         return [f(*y) for (_, f, _), y in zip(cases, x, strict=True)]
 
-    found = jax.jit(jax.vmap(stage(all_of, target)))(*operands)
+    options = QUICKLY if target == "blocks" else {}
+    found = jax.jit(jax.vmap(stage(all_of, target)), compiler_options=options)(*operands)
     want = jax.jit(jax.vmap(all_of))(*operands)
     lines = [d for (name, *_), x, y in zip(cases, found, want, strict=True) for d in differences(x, y, kind, name)]
     assert not lines, "\n".join(lines)
@@ -349,24 +352,23 @@ def seen(monkeypatch):
     monkeypatch.setattr("jaxsim.native.function.UnsupportedPrimitive", KeyError)
 
 
-def has_type(target, kind):
-    if (target, kind) == ("blocks", "float64"):
-        pytest.skip("a TPU's numbers have 32 bits")
+def each(*slow):
+    """Types and targets; a TPU's numbers have 32 bits. Some of its types are slow: Pallas interprets long programs."""
+    every = [(kind, target) for kind in TYPES for target in TARGETS if (kind, target) != ("float64", "blocks")]
+    marks = [[pytest.mark.slow] if k in slow and t == "blocks" else [] for k, t in every]
+    cases = [pytest.param(*case, marks=m) for case, m in zip(every, marks, strict=True)]
+    return pytest.mark.parametrize(("kind", "target"), cases)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", TYPES)
+@each()
 def test_functions_of_entries(kind, target):
-    has_type(target, kind)
     unary = [(n, f, (edges(kind),)) for n, f in of(UNARY, kind, target).items()]
     binary = [(n, f, tuple(pairs(kind))) for n, f in of(BINARY, kind, target).items()]
     check(target, unary + binary, kind)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", TYPES)
+@each("uint32", "bool")
 def test_operations_of_arrays(kind, target):
-    has_type(target, kind)
     groups = {n: g for n, g in GROUPS.items() if kind != "bool" or n not in NOT_OF_BOOL}
     cases = [(name, function, operands(kind)) for name, (_, function, operands) in groups.items()]
     for name, function, operands in cases:
