@@ -89,6 +89,7 @@ def main() -> None:
 
 def report(a: argparse.Namespace, folder: Path) -> None:
     settings = {"TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4", "TPU_WORKER_HOSTNAMES": "localhost"}
+    settings |= {"ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
     dump = f"--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
     os.environ.update(
         settings | {"JAX_PLATFORMS": "cpu", "LIBTPU_INIT_ARGS": dump, "JAX_ENABLE_COMPILATION_CACHE": "0"}
