@@ -1,4 +1,4 @@
-"""Gathers of rows whose indices differ between the worlds of a register of a TPU, where each world loads in turn."""
+"""Write gathers of rows for a TPU, whose indices differ between the worlds of a register."""
 
 import math
 
@@ -38,15 +38,11 @@ def _of_slice(w: Writer, op: Operation, operands: list[Value], target: Buffer | 
     for r in range(length):
         row = w.block.index(plus(first, r))
         w.line(f"ROW({found.name}, {r * width}, {table.name}, {row}, {width}, {x.shape[0]});")
-    w.read({table})
-    w.note_reads()
-    w.written(found)
-    w.epoch += 1
-    return w.stored(found, op.outputs[0].shape)
+    return _written(w, op, table, found)
 
 
 def _of_gather(w: Writer, op: Operation, operands: list[Value], target: Buffer | None) -> Value | None:
-    (x, indices), out = operands, op.outputs[0]
+    x, indices = operands
     if indices.uniform or (k := axes_of_rows(op)) is None:
         return None
     lead, width = x.shape[:k], math.prod(x.shape[k:])
@@ -61,8 +57,14 @@ def _of_gather(w: Writer, op: Operation, operands: list[Value], target: Buffer |
         inside = [f"INSIDE({s}, {n - 1})" for s, n in zip(starts, lead, strict=True)]
         row = w.block.index(linear(inside, lead))
         w.line(f"ROW({found.name}, {times(i, width)}, {table.name}, {row}, {width}, {math.prod(lead)});")
-        w.read({table})
         w.note_reads()
+    return _written(w, op, table, found)
+
+
+def _written(w: Writer, op: Operation, table: Buffer, found: Buffer) -> Value:
+    """Note that rows of a table were read and copied, and return the result."""
+    w.read({table})
+    w.note_reads()
     w.written(found)
     w.epoch += 1
-    return w.stored(found, out.shape)
+    return w.stored(found, op.outputs[0].shape)

@@ -9,7 +9,7 @@ import pytest
 
 import jaxsim
 from jaxsim.native import linalg
-from jaxsim.native.blocks import program
+from jaxsim.native.blocks import kernel, program
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.jaxpr import BLOCKS, flatten, trace
 from jaxsim.native.reading import functions, statements
@@ -55,7 +55,7 @@ def test_systems_of_equations_are_solved(strict):
         upper = linalg.solve_triangular(factor, lower, transpose_a=True)
         return [factor, lower, upper, linalg.solve_positive(positive, b[:, 0]), linalg.solve(a, b)]
 
-    assert_close(*in_blocks(solutions, positive, a, b), 2e-4)
+    assert_close(*in_blocks(solutions, positive, a, b), 3e-5)  # float32, condition numbers up to 84
 
 
 def test_loops_end_for_each_world_and_rows_in_use_are_summed(strict):
@@ -84,15 +84,8 @@ def test_a_step_for_a_tpu_is_one_kernel():
 )
 def test_what_a_tpu_lacks_is_refused_by_name(function, message):
     with pytest.raises(UnsupportedPrimitive, match=message):
-        flat = flatten(trace(function, [np.zeros(3, np.float32)]), BLOCKS)
-        p = program(flat, [True])
-        stage_of(p)
-
-
-def stage_of(p):
-    from jaxsim.native.blocks import kernel
-
-    kernel(p, [(3,)], 2, [jnp.zeros((2, 3), jnp.float32)], True)
+        p = program(flatten(trace(function, [np.zeros(3, np.float32)]), BLOCKS), [True])
+        kernel(p, [(3,)], 2, [jnp.zeros((2, 3), jnp.float32)], True)
 
 
 def test_statements_are_read_with_the_precedence_of_c():

@@ -1,7 +1,7 @@
 """The solver as one native call in which each world stops when it converges: a GPU kernel, or a CPU program.
 
 `problem.cu` and `primal.cu` have the kernel, one warp per world, and `used_dense.py` the version for one core.
-`primal.solve` is the reference implementation. It also runs on other platforms, and where there is no C compiler. The
+`primal.solve` is the reference implementation, which also runs on other platforms and without a C compiler. The
 solver is a JAX primitive, so that only the implementation for the program's platform is traced.
 """
 

@@ -1,4 +1,4 @@
-"""Compare the native programs of a step with JAX operations, before the first program on a new kind of GPU."""
+"""Compare the native programs of a step with JAX operations, before the first program on a new kind of GPU or TPU."""
 
 import sys
 import warnings
