@@ -14,7 +14,12 @@ from jaxsim.native.source_text import text
 from jaxsim.native.units import HIDDEN, LENGTH, units
 from jaxsim.native.writer import Buffer, Writer
 
-ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
+# gcc's -O2 makes vectors only of loops whose length is a multiple of a vector's, without this. Clang refuses the flag.
+VECTORS_OF_LOOPS = """#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#pragma GCC optimize("vect-cost-model=cheap")
+#endif"""
+LANE = text(Path(__file__).parent, "lane.h")
+ONE_LANE = f"{VECTORS_OF_LOOPS}\n{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{LANE}#endif\n"
 
 MOST_ON_STACK, MOST_OF_ALL = 1 << 14, 1 << 16  # bytes of an array, and of all: threads of some systems have 512 KB
 # bytes of a thread-local array, which is touched as a whole; larger ones belong to the call
@@ -90,7 +95,8 @@ def _written(
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
     parameters = {f"in{i}": f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)}
-    parameters |= {b.name: f"{c_type(b.dtype)}* {b.name}" for b in results}
+    alone = "__restrict__ " if calls else ""  # a caller of other functions may write over what they read
+    parameters |= {b.name: f"{c_type(b.dtype)}* {alone}{b.name}" for b in results}
     return w, (CALL if calls else {}) | parameters
 
 

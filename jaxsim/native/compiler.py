@@ -49,7 +49,7 @@ ONCE = (*C, "-O2", "-fno-gcse", "-fno-tree-pre", "-ffp-contract=off")
 ONCE_LINEAR = (*C, "-O1", "-ffp-contract=off")  # derivatives, whose code is two to three times as long
 # Sums in any order, and vector instructions of this machine: short vectors, since rows of robots' matrices are short.
 # NaN and infinity keep their meaning.
-VECTOR = (*C, "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
+VECTOR = (*C, "-O2", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
 # C++ for vectors of worlds: each vector holds one number of several worlds.
 WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")

@@ -22,7 +22,7 @@ from jaxsim.native.expressions import ELEMENTWISE, Index, Part, c_type, chosen, 
 from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
-REGISTERS = 18  # numbers of an array that one lane keeps in variables
+REGISTERS = 10  # numbers of an array that one lane keeps in variables: those of a spatial inertia
 # The same of vectors of worlds: a processor has 16 or 32 registers for them. With 18 and 9 a step of 64 quadrupeds,
 # whose arrays of dofs have 18 numbers, takes 9.3 and 7.5 us a world, and the C++ compiler 11 and 6 s.
 VECTOR_REGISTERS = 9
