@@ -22,10 +22,7 @@ from jaxsim.native.expressions import ELEMENTWISE, Index, Part, c_type, chosen, 
 from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
-REGISTERS = 10  # numbers of an array that one lane keeps in variables: those of a spatial inertia
-# The same of vectors of worlds: a processor has 16 or 32 registers for them. With 18 and 9 a step of 64 quadrupeds,
-# whose arrays of dofs have 18 numbers, takes 9.3 and 7.5 us a world, and the C++ compiler 11 and 6 s.
-VECTOR_REGISTERS = 9
+REGISTERS = 10  # numbers, or vectors, of an array that one lane keeps in variables: those of a spatial inertia
 ALIGNED = 16  # bytes
 OFTEN_COST = 3  # instructions of an entry that is read often
 CYCLES_OF_LOAD, CYCLES_OF_INDEX, CYCLES_OF_STORE = 2, 2, 4  # cost of a load, of computing an index, of a store
@@ -260,7 +257,7 @@ class Writer:
     @property
     def registers(self) -> int:
         """Most numbers of an array that is kept in variables."""
-        return 1 if self.lanes > 1 else VECTOR_REGISTERS if self.wide else REGISTERS
+        return 1 if self.lanes > 1 else REGISTERS
 
     def line(self, text: str) -> None:
         """Append a line."""
