@@ -2,6 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -288,6 +289,8 @@ def _called(eqn: Any, platform: str) -> Any:
         return params["call"]
     if name == "scan" and platform == GPU and params["length"] <= MOST_TURNS and _is_cut(eqn):
         return _turns(eqn)
+    if name == "while" and params["cond_jaxpr"].out_avals[0].shape:
+        return _until_all_are_done(eqn)
     forms = {CORE: CORE_FORMS, VECTORS: VECTOR_FORMS, BLOCKS: VECTOR_FORMS}.get(platform, PLAIN_FORMS)
     return forms[name](eqn) if name in forms else None
 
@@ -310,6 +313,31 @@ def _is_cut(eqn: Any) -> bool:
 
 def _equations(params: dict[str, Any]) -> int:
     return sum(1 + _equations(e.params) for j in nested(params) for e in j.eqns)
+
+
+def _until_all_are_done(eqn: Any) -> Any:
+    """Return a loop with a test for each entry of a batch as one with a single test, where entries that are done stay.
+
+    `vmap` makes such loops. XLA's lowering of them does the same.
+    """
+    p, nc = eqn.params, eqn.params["cond_nconsts"]
+    test, body = (partial(eval_jaxpr, p[f"{x}_jaxpr"].jaxpr, p[f"{x}_jaxpr"].consts) for x in ("cond", "body"))
+    split = nc + p["body_nconsts"]
+
+    def run(*x: Any) -> list[Any]:
+        def go(state: list[Any]) -> Any:
+            return jnp.any(test(*x[:nc], *state)[0])
+
+        def advance(state: list[Any]) -> list[Any]:
+            (going,) = test(*x[:nc], *state)
+            spread = (jax.lax.broadcast_in_dim(going, s.shape, range(going.ndim)) for s in state)
+            return [
+                jax.lax.select(g, new, s) for g, new, s in zip(spread, body(*x[nc:split], *state), state, strict=True)
+            ]
+
+        return jax.lax.while_loop(go, advance, list(x[split:]))
+
+    return trace(run, [v.aval for v in eqn.invars])
 
 
 def _turns(eqn: Any) -> Any:

@@ -94,6 +94,7 @@ class _Traced:
         self.flats: dict[str, Flat] = {}
         self.derivatives: dict[tuple[tuple[int, ...], bool], _Derivative] = {}
         self.transposed: dict[tuple[int, ...], _Traced] = {}
+        self.pushed: dict[tuple[int, ...], tuple[_Traced, tuple[bool, ...]]] = {}
         self.parts: dict[tuple, tuple[_Traced, list[bool]]] = {}
 
     def flat(self, platform: str) -> Flat:
@@ -436,12 +437,68 @@ def keeping_residuals() -> Iterator[None]:
         _keeps.reset(before)
 
 
+_pushes: ContextVar[bool] = ContextVar("pushes", default=False)
+
+
+@contextmanager
+def pushing_forward(on: bool = True) -> Iterator[None]:
+    """Let a stage and its derivative along a direction be one stage.
+
+    For a derivative that is differentiated again: derivatives of two stages would each compute the values once more.
+    Only for `jax.jvp` of functions without derivatives of their own, since partial evaluation cannot divide that stage.
+    On a GPU derivatives stay as they are.
+    """
+    before = _pushes.set(on and jax.default_backend() == CPU)
+    try:
+        yield
+    finally:
+        _pushes.reset(before)
+
+
+def _push(
+    primals: tuple, tangents: tuple, moving: tuple[int, ...], plan: _Plan, worlds: tuple[bool, ...] | None
+) -> tuple[list, list]:
+    """Return values and tangents by one stage."""
+    if moving not in plan.traced.pushed:
+        plan.traced.pushed[moving] = _pushed(plan.traced.closed, moving)
+    traced, moves = plan.traced.pushed[moving]
+    places = worlds and (*worlds, *(worlds[i] for i in moving))
+    fixed = (*plan.fixed, *(False for _ in moving))
+    given = (*primals, *(tangents[i] for i in moving))
+    found = bind(*given, plan=plan._replace(traced=traced, fixed=fixed), worlds=places)
+    values, moved = found[: len(moves)], iter(found[len(moves) :])
+    none = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values]
+    return values, [next(moved) if m else z for m, z in zip(moves, none, strict=True)]
+
+
+@paused_collections()
+def _pushed(closed: Any, moving: tuple[int, ...]) -> tuple[_Traced, tuple[bool, ...]]:
+    """Return a function of operands and tangents to results and tangents, and which results have these."""
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
+    count, results = len(shapes), len(closed.jaxpr.outvars)
+
+    def of(*x: Array) -> list[Array]:
+        def values(*y: Array) -> list[Array]:
+            at = dict(enumerate(x[:count])) | dict(zip(moving, y, strict=True))
+            return eval_jaxpr(closed.jaxpr, closed.consts, *at.values())
+
+        found, moved = jax.jvp(values, tuple(x[i] for i in moving), x[count:])
+        return [*found, *moved]
+
+    with pushing_forward(False):  # stages within are parts of one program
+        whole = jax.make_jaxpr(of)(*shapes, *(shapes[i] for i in moving))
+    moves = tuple(depends(whole.jaxpr, [False] * count + [True] * len(moving))[results:])
+    return _Traced(with_results(whole, [*range(results), *(results + k for k, m in enumerate(moves) if m)])), moves
+
+
 @paused_collections()
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
     """Return values and tangents, each by a stage; a result that depends on no moving operand has a zero tangent."""
     if plan.along:
         return jvp_of_plain(partial(STAGE.by_jax, plan=plan, worlds=worlds), primals, tangents)
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
+    if _pushes.get() and not plan.tangents:
+        return _push(primals, tangents, moving, plan, worlds)
     key = moving, plan.form == "batches" and _keeps.get()
     if key not in plan.traced.derivatives:
         plan.traced.derivatives[key] = _derivative(plan.traced, *key)

@@ -47,6 +47,7 @@ from jaxsim.optim.rounds import (
 from jaxsim.xla.loops import where_needed, while_each
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
+LEAST_SHARE = 0.1  # of second derivatives that DDP tries to add, before it leaves them out
 GROUP = 256  # problems of a batch in a round; within it those that need another rollout or expansion are gathered
 NATIVE_STATES, NATIVE_CONTROLS = 16, 3  # of problems whose backward pass is a native program: matrices are small
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
@@ -77,7 +78,10 @@ class Program(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """Derivatives at every state: of the cost by state and control, and of the next state (A, B)."""
+    """Derivatives at every state: of the cost by state and control, and of the next state (A, B).
+
+    Second derivatives of costs are those of Gauss-Newton; `curve` (nx + nu, nx + nu) is what DDP adds to them.
+    """
 
     lx: Array
     lu: Array
@@ -86,6 +90,7 @@ class Expansion(NamedTuple):
     lux: Array
     A: Array
     B: Array
+    curve: Array
 
 
 class Search(NamedTuple):
@@ -203,7 +208,7 @@ def ddp(
 
     They are contracted with the costate, so that a step costs one derivative of a gradient for each direction. Second
     derivatives of residuals are added. A round is a step of Newton's method if all Hessians by the controls are
-    positive; else negative eigenvalues of the Hessians of steps are set to zero.
+    positive; else second derivatives are halved until they are, and left out at last, as in `ilqr`.
     """
     options = Ddp() if options is None else options
     rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
@@ -283,6 +288,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     big = jnp.asarray(jnp.inf, dtype)
     no, yes = jnp.asarray(False), jnp.asarray(True)
     blocks = [(nx,), (m.nu,), (nx, nx), (m.nu, m.nu), (m.nu, nx), (nx, nx), (nx, m.nu)]
+    blocks.append((nx + m.nu, nx + m.nu) if options.second_order else (0, 0))
     return Search(
         controls=controls,
         states=states,
@@ -512,12 +518,6 @@ def _cost(given: tuple[Costs, Array], d: Data, i: Array, multipliers: Multiplier
     return rows, terms.value_of(costs, rows, i == length, i > length, multipliers)
 
 
-def _semidefinite(h: Array) -> Array:
-    """Return symmetric matrices with their negative eigenvalues set to zero."""
-    values, vectors = jnp.linalg.eigh(h)
-    return jnp.einsum("...ij,...j,...kj->...ik", vectors, jnp.maximum(values, 0), vectors)
-
-
 def _expand(
     problem: Problem, options: Ilqr, program: Program, path: Path, multipliers: Multipliers
 ) -> tuple[Expansion, Array]:
@@ -577,6 +577,7 @@ def _expand(
     alive = steps < problem.length
     dynamics = jnp.where(alive[:, None, None], dynamics, 0)
     A, B = dynamics[..., :nx], dynamics[..., nx:]
+    curve = jnp.zeros((n + 1, 0, 0), dtype)
     if options.second_order:
         costates = _costates(grad[:, :nx], A)
 
@@ -594,9 +595,10 @@ def _expand(
 
         of = path.states, _with_last(problem, path.controls), costates, by_rows
         second = jax.vmap(curved)(*of)
-        hess = hess + jnp.where((steps <= problem.length)[:, None, None], 0.5 * (second + second.mT), 0)
+        counts = (steps < problem.length)[:, None] | ((steps == problem.length)[:, None] & (jnp.arange(nx + nu) < nx))
+        curve = jnp.where(counts[:, :, None] & counts[:, None], 0.5 * (second + second.mT), 0)
     luu = jnp.where(alive[:, None, None], hess[:, nx:, nx:], jnp.eye(nu, dtype=dtype))  # which is no singular system
-    e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B)
+    e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B, curve)
     return e, jnp.sum(values)
 
 
@@ -639,22 +641,27 @@ def _backward(
     """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement: a Riccati recursion.
 
     The gaps (n, nx) are closed by a whole step. With second derivatives this is a step of Newton's method if all
-    Hessians by the controls are positive, else that of steps without negative curvature.
+    Hessians by the controls are positive, else one with the largest share of `curve` with which they are.
     """
     limits = problem.low, problem.high
     if not options.second_order:
         is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
         run = by_backend(problem.m, _riccati, "loops", "the backward pass") if is_small else _riccati
         return run(limits, e, controls, gaps, weight)[:3]
-    *newton, by_controls = _riccati(limits, e, controls, gaps, weight)
+    n = e.lx.shape[1]
 
-    def convex() -> tuple[Array, Array, Array]:
-        hess, n = _semidefinite(jnp.block([[e.lxx, e.lux.mT], [e.lux, e.luu]])), e.lx.shape[1]
-        parts = e._replace(lxx=hess[:, :n, :n], lux=hess[:, n:, :n], luu=hess[:, n:, n:])
-        return _riccati(limits, parts, controls, gaps, weight)[:3]
+    def attempt(share: Array) -> tuple[tuple[Array, Array, Array], Array]:
+        curve = share * e.curve
+        parts = {"lxx": e.lxx + curve[:, :n, :n], "luu": e.luu + curve[:, n:, n:], "lux": e.lux + curve[:, n:, :n]}
+        *law, by_controls = _riccati(limits, e._replace(**parts), controls, gaps, weight)
+        return tuple(law), jnp.all(jnp.isfinite(cholesky(by_controls))) | (share == 0)
 
-    is_positive = jnp.all(jnp.isfinite(cholesky(by_controls)))
-    return jax.lax.cond(is_positive, lambda: tuple(newton), convex)
+    def less(found: tuple) -> tuple:
+        share = jnp.where(found[0] > LEAST_SHARE, 0.5 * found[0], 0)
+        return share, *attempt(share)
+
+    whole = jnp.ones((), e.lx.dtype)
+    return while_each(lambda found: ~found[2], less, (whole, *attempt(whole)))[1]
 
 
 def _riccati(

@@ -134,3 +134,11 @@ def test_the_backend_xla_has_no_programs_of_ours():
 
 def test_a_product_with_an_empty_constant_matrix_is_that_of_jax():
     assert_same(lambda x: jnp.concatenate([np.zeros((0, 3)) @ jnp.cos(x), jnp.sin(x)]), jnp.ones(3))
+
+
+def test_entries_of_a_batched_loop_stop_one_by_one():
+    def function(x, most):
+        one = lambda x, most: lax.while_loop(lambda s: s[0] < most, lambda s: (s[0] + 1, s[1] * x), (0, x))[1]  # noqa: E731
+        return jax.vmap(one)(x, most)
+
+    assert_same(function, 1 + jnp.arange(12.0).reshape(4, 3) / 10, jnp.array([1, 4, 0, 2]))

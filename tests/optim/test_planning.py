@@ -10,6 +10,7 @@ import scipy.optimize
 
 import jaxsim
 from jaxsim import optim
+from jaxsim.native.jaxpr import nested
 from tests.optim.test_optimisers import COSTS, MASS, mass
 
 N = 20
@@ -140,6 +141,22 @@ def test_a_controller_brings_a_mass_to_rest_within_a_scan(solver):
 
     (end, _), u = jax.jit(lambda c: jax.lax.scan(tick, c, None, 60))((d, controller.start(d)))
     assert abs(end.qpos[0]) < 0.05 and abs(end.qvel[0]) < 0.1 and np.abs(u).max() <= 2
+
+
+def test_hvp_has_one_program_for_a_step_and_its_derivative():
+    """Two would each compute the step once more."""
+    m, d = pendulum()
+
+    def cost(u):
+        return jnp.sum(jaxsim.rollout(m, d, u)[0].qpos ** 2)
+
+    def stages(jaxpr):
+        inner = [x for e in jaxpr.eqns if e.primitive.name != "stage" for x in nested(e.params)]
+        return sum(e.primitive.name == "stage" for e in jaxpr.eqns) + sum(map(stages, inner))
+
+    u = start(n=3)
+    assert stages(jax.make_jaxpr(lambda u, v: optim.hvp(cost, u, v))(u, u).jaxpr) == 2
+    assert stages(jax.make_jaxpr(jax.grad(cost))(u).jaxpr) == 2
 
 
 @pytest.mark.slow
