@@ -208,7 +208,8 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
         return operands
     if name == "platform_index":
         listed = params["platforms"]
-        here = next((k for k, names in enumerate(listed) if names is not None and platform in names), None)
+        target = TPU if platform == BLOCKS else platform
+        here = next((k for k, names in enumerate(listed) if names is not None and target in names), None)
         return [np.asarray(listed.index(None) if here is None else here, np.int32)]
     if name == "cond" and isinstance(operands[0], np.ndarray):
         branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]

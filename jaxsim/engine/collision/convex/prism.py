@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import MAXCONPAIR, GeomType
-from jaxsim.engine.collision.compaction import compact
+from jaxsim.xla.compaction import compact
 from jaxsim.engine.collision.convex.convex import (
     ConvexContext,
     SearchSettings,

@@ -11,7 +11,7 @@ from jax import lax
 
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MAXCONPAIR, MINVAL
-from jaxsim.engine.collision.compaction import compact
+from jaxsim.xla.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.found import Found, found_of
 from jaxsim.engine.collision.flex.trees import node_boxes, tree_paths

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import EnableBit
-from jaxsim.engine.collision.compaction import compact
+from jaxsim.xla.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.elements import GEOM_COLLIDERS, Elements, GeomCollider, elements_at
 from jaxsim.engine.collision.flex.found import Found, found_of

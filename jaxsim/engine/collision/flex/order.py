@@ -7,7 +7,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import MAXCONPAIR
-from jaxsim.engine.collision.compaction import compact
+from jaxsim.xla.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.choice import choose, sorted_rows
 from jaxsim.engine.collision.flex.found import Found

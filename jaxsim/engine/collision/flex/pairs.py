@@ -14,7 +14,7 @@ from jax import lax
 
 from jaxsim.core.types import EnableBit, FlexSelf
 from jaxsim.engine.collision.broad.sweep import AXIS_FIRST
-from jaxsim.engine.collision.compaction import compact
+from jaxsim.xla.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.grid import neighbours
 from jaxsim.engine.structure import flex_tables as tables

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import EnableBit, FlexSelf
-from jaxsim.engine.collision.compaction import compact
+from jaxsim.xla.compaction import compact
 from jaxsim.engine.collision.convex.convex import convex_pairs, shapes_touch
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.elements import Elements, edge_capsules, element_search, element_shapes
