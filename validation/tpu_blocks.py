@@ -4,6 +4,7 @@ The statements of a kernel are those that a TPU executes (`native/blocks.py`). T
 with NumPy in the place of JAX, so that registers are arrays of 8 x 128 worlds and loops are loops of Python.
 """
 
+import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -95,20 +96,19 @@ def _logical(x: Any, n: Any) -> Any:
 
 
 _none = lambda x: x * 0  # noqa: E731
+_NAMES = """add:add sub:subtract mul:multiply max:maximum min:minimum lt:less le:less_equal gt:greater
+ge:greater_equal eq:equal ne:not_equal neg:negative rem:fmod pow:power atan2:arctan2 abs:abs sqrt:sqrt floor:floor
+ceil:ceil exp:exp log:log sin:sin cos:cos tan:tan tanh:tanh log1p:log1p exp2:exp2"""
 _LAX = {
-    **{name: getattr(np, f) for name, f in {"add": "add", "sub": "subtract", "mul": "multiply", "max": "maximum"}.items()},
-    **{name: getattr(np, f) for name, f in {"min": "minimum", "lt": "less", "le": "less_equal"}.items()},
-    **{name: getattr(np, f) for name, f in {"gt": "greater", "ge": "greater_equal", "eq": "equal"}.items()},
-    **{name: getattr(np, f) for name, f in {"ne": "not_equal", "neg": "negative", "rem": "fmod"}.items()},
+    **{name: getattr(np, own) for name, own in (pair.split(":") for pair in _NAMES.split())},
     **{f"bitwise_{name}": getattr(np, f"bitwise_{name}") for name in ("and", "or", "xor", "not")},
-    **{name: getattr(np, name) for name in ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh")},
-    **{name: getattr(np, name) for name in ("log1p", "exp2")},
     **{name: _by_jax(name) for name in ("erf", "logistic", "population_count", "clz", "round")},
-    **{"pow": np.power, "atan2": np.arctan2, "abs": np.abs, "div": _quotient, "select": _select},
+    "div": _quotient,
+    "select": _select,
     "shift_left": _shift(np.left_shift, _none),
     "shift_right_arithmetic": _shift(np.right_shift, lambda x: x >> 31),
     "shift_right_logical": _shift(_logical, _none),
-}  # fmt: skip
+}
 
 
 def _lax() -> types.ModuleType:
@@ -136,33 +136,25 @@ def _jnp() -> types.ModuleType:
 
 def _evaluator() -> types.ModuleType:
     """Return `blocks`, with `evaluate` and `registers`, read with NumPy in the place of JAX."""
-    folder, read = Path(blocks.__file__).parent, {"lax": _lax(), "jnp": _jnp()}
-    for name in ("registers", "evaluate", "blocks"):
-        source = (folder / f"{name}.py").read_text(encoding="utf-8")
-        lines = source.replace("import jax.numpy as jnp\n", "").replace("from jax import lax\n", "")
-        m = types.ModuleType(f"numpy_{name}")
-        vars(m).update(read, __file__=blocks.__file__)
-        for other in ("registers", "evaluate"):
-            lines = lines.replace(f"from jaxsim.native.{other} import", f"from numpy_{other} import")
-        exec(compile(_with_modules(lines, read), m.__name__, "exec"), vars(m))  # noqa: S102
-        read[m.__name__] = m
-    return read["numpy_blocks"]
-
-
-def _with_modules(source: str, modules: dict[str, Any]) -> str:
-    """Return a source whose imports of these modules are assignments."""
-    for name, module in modules.items():
-        if name.startswith("numpy_"):
-            head = f"from {name} import "
-            while head in source:
-                begin = source.index(head)
-                many = source[begin + len(head)] == "("
-                end = source.index(")" if many else "\n", begin) + 1
-                names = source[begin + len(head) : end].strip("()\n ").replace("\n", " ").split(",")
-                lines = [f"{n.strip()} = {name}.{n.strip()}" for n in names if n.strip()]
-                source = f"{source[:begin]}{chr(10).join(lines)}{chr(10)}{source[end:]}"
-            _ = module
-    return source
+    folder, named = Path(blocks.__file__).parent, {"numpy_lax": _lax(), "numpy_jnp": _jnp()}
+    instead = {"import jax.numpy as jnp\n": "import numpy_jnp as jnp\n"}
+    instead |= {"from jax import lax\n": "import numpy_lax as lax\n"}
+    instead |= {f"jaxsim.native.{name} import": f"numpy_{name} import" for name in ("registers", "evaluate")}
+    before = dict(sys.modules)
+    try:
+        sys.modules |= named
+        for name in ("registers", "evaluate", "blocks"):
+            source = (folder / f"{name}.py").read_text(encoding="utf-8")
+            for old, new in instead.items():
+                source = source.replace(old, new)
+            m = sys.modules[f"numpy_{name}"] = types.ModuleType(f"numpy_{name}")
+            vars(m).update(__file__=blocks.__file__)
+            exec(compile(source, m.__name__, "exec"), vars(m))
+        return m
+    finally:
+        for name in sys.modules.keys() - before.keys():
+            if name.startswith("numpy_"):
+                del sys.modules[name]
 
 
 _NUMPY: list[types.ModuleType] = []

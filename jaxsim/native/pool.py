@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.xla.compaction import compact
 from jaxsim.math.arrays import gather, row_at
 from jaxsim.math.safe import Array
 from jaxsim.native import blocks
@@ -32,6 +31,7 @@ from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.writer import Value, Writer
+from jaxsim.xla.compaction import compact
 from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat, when

@@ -581,7 +581,7 @@ class Writer:
 
     @contextmanager
     def within(self, mask: str, masked: Iterable[Buffer] = ()) -> Iterator[None]:
-        """Enter statements for the worlds of a mask alone, in which updates leave `masked` arrays of others as they are."""
+        """Enter statements for the worlds of a mask alone: updates leave `masked` arrays of others as they are."""
         before = self.mask, self.masked
         if mask and self.platform == BLOCKS:
             self.mask, self.masked = mask, self.masked.union(masked)

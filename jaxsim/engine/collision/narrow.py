@@ -22,12 +22,12 @@ from jaxsim.engine.collision.buffer_jvp import (
     is_reevaluated,
     with_reevaluated_jvp,
 )
-from jaxsim.xla.compaction import compact
 from jaxsim.engine.collision.in_turn import in_turn
 from jaxsim.engine.collision.shapes import PairContacts, posed_geoms
 from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
+from jaxsim.xla.compaction import compact
 from jaxsim.xla.fusion import fusion_barrier
 from jaxsim.xla.loops import traced_once
 
