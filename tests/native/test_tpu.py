@@ -91,15 +91,14 @@ def test_loops_within_branches_run_for_the_worlds_that_take_them():
 def test_searches_in_blocks_of_worlds_give_what_they_give_one_by_one(monkeypatch, numbers, masked):
     """In one kernel, or in one for each entry; of the first entries, or of those in a mask."""
     monkeypatch.setattr(pool, "NUMBERS_AT_ONCE", numbers)
-    masks = np.arange(NUMBERS.shape[2]) < COUNTS[0][:, None]
-    masks = masks[:, ::-1].copy() if masked else masks
-    wanted = [expected(np.float32(2), *x) for x in zip(NUMBERS[0], COUNTS[0], strict=True)]
-    if masked:
-        wanted = [expected(np.float32(2), x[::-1], n) for x, n in zip(NUMBERS[0], COUNTS[0], strict=True)]
+    number, count = NUMBERS[0] // 12, COUNTS[0]
+    wanted = [expected(np.float32(2), *x) for x in zip(number, count, strict=True)]
+    needed = np.arange(number.shape[1]) < count[:, None] if masked else count
+    if masked:  # the last entries instead of the first
+        number, needed = number[:, ::-1].copy(), needed[:, ::-1].copy()
         wanted = [jax.tree.map(lambda x: x[::-1], w) for w in wanted]
     with by_numpy():
-        of = partial(run, np.float32(2))
-        found = jax.jit(jax.vmap(lambda n, c, m: of(n, m if masked else c)))(NUMBERS[0], COUNTS[0], masks)
+        found = jax.jit(jax.vmap(partial(run, np.float32(2))))(number, needed)
     assert_same(found, jax.tree.map(lambda *x: np.stack(x), *wanted))
 
 
