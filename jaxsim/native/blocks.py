@@ -5,9 +5,10 @@ a Pallas kernel is traced (`evaluate.py`): an array of a world is (size, 8, 128)
 for each number and 1,024 worlds. Indices of loops and numbers that all worlds share are scalars.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from jaxsim.native.writer import Buffer, Writer, places
 WORLDS = math.prod(REGISTER)  # of a block
 BYTES = 4 * WORLDS  # of a register; all numbers have 32 bits
 MOST_BYTES = 100 << 20  # of arrays in the memory of a core
-MOST_SHARED = 120_000  # numbers that all worlds share, in scalar memory
+MOST_SHARED = 250_000  # numbers that all worlds share, in scalar memory, which holds 262,144
 
 
 class Program(NamedTuple):
@@ -125,55 +126,16 @@ def kernel(
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import tpu as pltpu
 
-    blocks = -(-count // WORLDS)
-    given = [(b, x) for b, x in zip(p.inputs, operands, strict=True) if b.size]
-    worlds = [_bits(x, jnp.float32).reshape(count, -1) for b, x in given if not b.uniform]
-    own = jnp.concatenate(worlds, axis=1) if worlds else jnp.zeros((count, 1), jnp.float32)
-    own = jnp.pad(own, [(0, blocks * WORLDS - count), (0, 0)], mode="edge")
-    own = own.reshape(blocks, WORLDS, -1).swapaxes(1, 2).reshape(blocks, -1, *REGISTER)
-    reals = [x.reshape(-1) for b, x in given if b.uniform and b.dtype == np.float32]
-    whole = [_bits(x, jnp.int32).reshape(-1) for b, x in given if b.uniform and b.dtype != np.float32]
-    reals += [jnp.asarray(x) for x in p.tables.values() if x.dtype == np.float32]
-    whole += [jnp.asarray(x).astype(jnp.int32) for x in p.tables.values() if x.dtype != np.float32]
-    reals, whole = (jnp.concatenate([jnp.zeros(1, t), *x]) for t, x in ((jnp.float32, reals), (jnp.int32, whole)))
-    sizes = [b.size for b in p.outputs]
-
-    def body(reals_: Any, whole_: Any, own_: Any, out: Any, memory: Any, real_memory: Any, whole_memory: Any) -> None:
-        names: Names = {}
-        at = {"own": 0, "out": 0, np.float32: 1, np.int32: 1}
-
-        def shared(name: str, size: int, dtype: np.dtype, numbers: np.ndarray | None = None) -> None:
-            key = np.float32 if dtype == np.float32 else np.int32
-            names[name] = Memory(reals_ if key == np.float32 else whole_, at[key], size, dtype, False, numbers)
-            at[key] += size
-
-        for b in p.inputs:
-            if b.uniform:
-                shared(b.name, b.size, b.dtype)
-            else:
-                names[b.name] = Memory(own_, at["own"], b.size, b.dtype)
-                at["own"] += b.size
-        for name, x in p.tables.items():
-            shared(name, x.size, x.dtype, x)
-        for b in p.outputs:
-            names[b.name] = Memory(out, at["out"], b.size, b.dtype)
-            at["out"] += b.size
-        for b, begin in p.own.items():
-            names[b.name] = Memory(memory, begin, b.size, b.dtype)
-        for b, begin in p.shared.items():
-            mine = real_memory if b.dtype == np.float32 else whole_memory
-            names[b.name] = Memory(mine, begin, b.size, b.dtype, False)
-        run_statements([Scope(names, _systems())], p.trees)
-
+    reals, whole, own = laid_out(p, count, operands)
+    blocks, total = len(own), max(1, sum(b.size for b in p.outputs))
     once = {"pipeline_mode": pl.Buffered(1)} if not interpret else {}
     block = lambda n: pl.BlockSpec((None, n, *REGISTER), lambda b: (b, 0, 0, 0), memory_space=pltpu.VMEM, **once)  # noqa: E731
     scalars = pl.BlockSpec(memory_space=pltpu.SMEM)
-    total = max(1, sum(sizes))
     nbytes = BYTES * (own.shape[1] + total + p.size)
     if nbytes > MOST_BYTES:
         raise UnsupportedPrimitive("so many numbers of a world at once")
     out = pl.pallas_call(
-        body,
+        partial(execute, p),
         grid=(blocks,),
         in_specs=[scalars, scalars, block(own.shape[1])],
         out_specs=block(total),
@@ -186,8 +148,59 @@ def kernel(
         compiler_params=pltpu.CompilerParams(vmem_limit_bytes=nbytes + (16 << 20)),
         interpret=interpret,
     )(reals, whole, own)
-    rows = out.reshape(blocks, total, WORLDS).swapaxes(1, 2).reshape(-1, total)[:count]
-    parts = jnp.split(rows, np.cumsum(sizes)[:-1], axis=1) if sizes else []
+    return as_results(p, shapes, count, out)
+
+
+def laid_out(p: Program, count: int, operands: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Return the real and the whole numbers that all worlds share, and those of worlds (blocks, n, 8, 128)."""
+    blocks = -(-count // WORLDS)
+    given = [(b, x) for b, x in zip(p.inputs, operands, strict=True) if b.size]
+    worlds = [_bits(x, jnp.float32).reshape(count, -1) for b, x in given if not b.uniform]
+    own = jnp.concatenate(worlds, axis=1) if worlds else jnp.zeros((count, 1), jnp.float32)
+    own = jnp.pad(own, [(0, blocks * WORLDS - count), (0, 0)], mode="edge")
+    own = own.reshape(blocks, WORLDS, -1).swapaxes(1, 2).reshape(blocks, -1, *REGISTER)
+    reals = [x.reshape(-1) for b, x in given if b.uniform and b.dtype == np.float32]
+    whole = [_bits(x, jnp.int32).reshape(-1) for b, x in given if b.uniform and b.dtype != np.float32]
+    reals += [jnp.asarray(x) for x in p.tables.values() if x.dtype == np.float32]
+    whole += [jnp.asarray(x).astype(jnp.int32) for x in p.tables.values() if x.dtype != np.float32]
+    reals, whole = (jnp.concatenate([jnp.zeros(1, t), *x]) for t, x in ((jnp.float32, reals), (jnp.int32, whole)))
+    return reals, whole, own
+
+
+def execute(p: Program, reals: Any, whole: Any, own: Any, out: Any, memory: Any, real_memory: Any, others: Any) -> None:
+    """Execute the statements for a block, given references to its arrays."""
+    names: Names = {}
+    at = {"own": 0, "out": 0, np.float32: 1, np.int32: 1}
+
+    def shared(name: str, size: int, dtype: np.dtype, numbers: np.ndarray | None = None) -> None:
+        key = np.float32 if dtype == np.float32 else np.int32
+        names[name] = Memory(reals if key == np.float32 else whole, at[key], size, dtype, False, numbers)
+        at[key] += size
+
+    for b in p.inputs:
+        if b.uniform:
+            shared(b.name, b.size, b.dtype)
+        else:
+            names[b.name] = Memory(own, at["own"], b.size, b.dtype)
+            at["own"] += b.size
+    for name, x in p.tables.items():
+        shared(name, x.size, x.dtype, x)
+    for b in p.outputs:
+        names[b.name] = Memory(out, at["out"], b.size, b.dtype)
+        at["out"] += b.size
+    for b, begin in p.own.items():
+        names[b.name] = Memory(memory, begin, b.size, b.dtype)
+    for b, begin in p.shared.items():
+        names[b.name] = Memory(real_memory if b.dtype == np.float32 else others, begin, b.size, b.dtype, False)
+    run_statements([Scope(names, _systems())], p.trees)
+
+
+def as_results(p: Program, shapes: Sequence[tuple[int, ...]], count: int, out: Array) -> list[Array]:
+    """Return results (count, *shape) from those of blocks (blocks, n, 8, 128)."""
+    sizes = [b.size for b in p.outputs]
+    rows = out.reshape(len(out), -1, WORLDS).swapaxes(1, 2).reshape(len(out) * WORLDS, -1)[:count]
+    begin = np.cumsum([0, *sizes])
+    parts = [rows[:, a:z] for a, z in itertools.pairwise(begin)]
     return [_of_bits(x, b.dtype).reshape(count, *s) for x, b, s in zip(parts, p.outputs, shapes, strict=True)]
 
 

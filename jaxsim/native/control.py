@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jaxsim.native.expressions import chosen
-from jaxsim.native.jaxpr import GPU, Flat, Operation, Term, Var, flatten
+from jaxsim.native.jaxpr import BLOCKS, GPU, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import SCATTERS
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
 from jaxsim.native.used import rows_in_use
@@ -116,8 +116,8 @@ def _cond_of_each(
         test = f"{own} <= 0" if k == 0 else f"{own} == {k}"
         test = f"{own} >= {k}" if k and k == len(branches) - 1 else test
         mine = next(w.names)
-        w.line(f"LET(bool, {mine}, {test});")
-        with w.scope(f"if (ANY({mine}))"):
+        w.line(f"LET(bool, {mine}, {f'{w.mask} && ({test})' if w.mask else test});")
+        with w.scope(f"if (ANY({mine}))"), w.within(mine):
             for place, x in zip(places, compute(w, branch, args), strict=True):
                 place.give(_where(mine, x, place.value))
     return [p.value for p in places]
@@ -267,8 +267,10 @@ def _while(
     with w.repeated(UNKNOWN_TRIPS):
         masked = w.wide and not _is_uniform_test(w, test, consts[:nc], uniform)
         if masked:
-            w.line(f"VARIABLE(bool, {going}, true);")
-        with w.scope("while (true)"):
+            w.line(f"VARIABLE(bool, {going}, {w.mask or 'true'});")
+        in_place = updated_in_place(body, nb) if masked and w.platform == BLOCKS else set()
+        kept = [q.value.buffer for k, q in enumerate(places) if k in in_place and q.value.buffer]
+        with w.scope("while (true)"), w.within(going if masked else "", kept):
             w.sync()
             for q in places:
                 if q.value.buffer:
@@ -279,10 +281,38 @@ def _while(
             if masked:
                 w.line(f"ASSIGN({going}, {going} && {name});")
             w.line(f"if (!{f'ANY({going})' if masked else name}) break;")
-            mine = [False] * nb + [not masked] * len(state)
+            mine = [False] * nb + [not masked or q.value.buffer in kept for q in places]
             _advance(w, places, compute(w, body, [*consts[nc:], *state], owned=mine), going if masked else "")
     w.sync()
     return [_finished(w, q) for q in places]
+
+
+def updated_in_place(body: Flat, first: int) -> set[int]:
+    """Return which arrays that a loop carries, inputs from `first` on, are nothing but updated slice by slice."""
+    carried, results = body.inputs[first:], list(body.outputs)
+    return {k for k, (v, x) in enumerate(zip(carried, results, strict=True)) if _is_updated(body, v, x)}
+
+
+def _is_updated(flat: Flat, v: Term, result: Term) -> bool:
+    """Return whether updates make an array of `v` that nothing reads later but what follows from it."""
+    if sum(x is result for x in flat.outputs) > 1:
+        return False
+    while v is not result:
+        last = next((op for op in reversed(flat.operations) if any(x is v for x in op.inputs)), None)
+        if last is None or any(x is v for x in flat.outputs):
+            return False
+        place = [k for k, x in enumerate(last.inputs) if x is v]
+        if last.name == "dynamic_update_slice" and place == [0]:
+            v = last.outputs[0]
+            continue
+        if last.name != "while" or len(place) > 1:
+            return False
+        of_test, of_body = last.params["cond_nconsts"], last.params["body_nconsts"]
+        k = place[0] - of_test - of_body
+        if k < 0 or k not in updated_in_place(flatten(last.params["body_jaxpr"], BLOCKS), of_body):
+            return False
+        v = last.outputs[k]
+    return True
 
 
 def _is_uniform_test(w: Writer, test: Flat, consts: Sequence[Value], carry: Sequence[bool]) -> bool:

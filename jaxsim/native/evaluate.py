@@ -413,8 +413,36 @@ def _row(b: Scope, to: Tree, place: Tree, table: Tree, row: Tree, width: int, le
             _store(found, OPERATORS["+"](first, c), x)
 
 
+def _set(b: Scope, mask: Tree, name: Tree, first: Tree, *entries: Tree) -> None:
+    """Set entries at fixed distances from a place, in worlds where a mask holds."""
+    m, test, k = b.names[name[1]], b.value(mask), b.value(first)
+    distances, values = entries[::2], [b.value(x) for x in entries[1::2]]
+
+    def at(place: Number, here: Number) -> None:
+        for d, x in zip(distances, values, strict=True):
+            i = OPERATORS["+"](place, d)
+            _store(m, i, x if is_known(here) and here else selected(here, x, _load(m, i)))
+
+    places = m.size - max(distances)
+    if not is_wide(k):
+        at(k, test)
+    elif places <= UNROLLED:
+        for i in range(places):
+            at(i, OPERATORS["&&"](test, k == i))
+    else:
+        lowest, last = jnp.min(_as_real(test, k, places)), jnp.max(_as_real(test, k, -1))
+        lowest, last = (x.astype(jnp.int32) for x in (lowest, last))
+        repeat(lowest, last + 1, lambda i, _: at(i, OPERATORS["&&"](test, k == i)), None)
+
+
+def _as_real(test: Number, i: Array, other: int) -> Array:
+    """Return an index as a number of floating point, which the units for reductions take; `other` where not `test`."""
+    return selected(test, i, other).astype(jnp.float32)
+
+
 _MACROS: dict[str, Callable[..., None]] = {
     "ROW": _row,
+    "SET": _set,
     "LET": _let,
     "VARIABLE": _variable,
     "DECLARE": _variable,

@@ -26,9 +26,8 @@ VECTOR_FORMS = ChainMap[str, Callable[[Any], Any]]({}, PLAIN_FORMS)  # the same 
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
 # The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
 HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
-# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, blocks of worlds on a TPU, or
-# entries of a search in lock step there. Where a function has a branch for each platform, that of a CPU is for XLA:
-# vectors, cores and blocks take the default.
+# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, blocks of worlds on a TPU.
+# Where a function has a branch for each platform, that of a CPU is for XLA: vectors and cores take the default.
 GPU, VECTORS, CORE, BLOCKS, TPU = "cuda", "vectors", "core", "blocks", "tpu"
 WIDE = (VECTORS, BLOCKS)  # each number is a vector of worlds
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
@@ -106,7 +105,7 @@ _FLAT: WeakKeyDictionary[Any, dict[str, Flat]] = WeakKeyDictionary()
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE, BLOCKS or TPU.
+    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE or BLOCKS.
 
     They are kept as long as the jaxpr is: functions within loops and branches are looked at many times.
     """
@@ -209,7 +208,8 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
         return operands
     if name == "platform_index":
         listed = params["platforms"]
-        here = next((k for k, names in enumerate(listed) if names is not None and platform in names), None)
+        target = TPU if platform == BLOCKS else platform
+        here = next((k for k, names in enumerate(listed) if names is not None and target in names), None)
         return [np.asarray(listed.index(None) if here is None else here, np.int32)]
     if name == "cond" and isinstance(operands[0], np.ndarray):
         branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]

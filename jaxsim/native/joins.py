@@ -4,13 +4,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jaxsim.native.expressions import plus
-from jaxsim.native.jaxpr import Flat, Operation, Var
+import numpy as np
+
+from jaxsim.native.expressions import Index, linear, plus
+from jaxsim.native.jaxpr import BLOCKS, Flat, Operation, Var
 from jaxsim.native.operations import JOINS, starts_of
 from jaxsim.native.writer import Buffer, Targets, Value, Writer, result_buffer
 
 SAME_PLACE = ("reshape", "squeeze", "expand_dims")
 LONGEST_ROW = 32  # numbers of a row that one lane concatenates
+ENTRIES_AT_ONCE = 16  # of an array that are set at a place that differs between worlds
 
 
 def join(
@@ -73,6 +76,19 @@ def padded(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer |
     return w.stored(buffer, out.shape)
 
 
+def _set_entries(w: Writer, buffer: Buffer, update: Value, begin: Sequence[Index], shape: Sequence[int]) -> None:
+    """Write a block at a place that differs between worlds, in those of the mask: one search of the place for many."""
+    mask = w.mask if buffer in w.masked else "true"
+    first = w.block.index(linear(begin, shape))
+    entries = [(linear(i, shape), w.block.at(update, i)) for i in np.ndindex(update.shape)]
+    w.note_reads()
+    for k in range(0, len(entries), ENTRIES_AT_ONCE):
+        listed = ", ".join(f"{at}, {value}" for at, value in entries[k : k + ENTRIES_AT_ONCE])
+        w.line(f"SET({mask}, {buffer.name}, {first}, {listed});")
+    w.written(buffer)
+    w.epoch += 1
+
+
 def updated(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, target: Buffer | None) -> Value:
     """Write a block of an array, in place if its buffer is `claimed`."""
     (x, update, *starts), out = operands, op.outputs[0]
@@ -86,5 +102,8 @@ def updated(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, 
     body = w.block
     begin = starts_of(body, starts, x.shape, update.shape)
     w.note_reads()
+    if w.platform == BLOCKS and (buffer in w.masked or not all(s.uniform for s in starts)):
+        _set_entries(w, buffer, update, begin, out.shape)
+        return w.stored(buffer, out.shape)
     w.fill(buffer, update, out.shape, lambda i: [plus(k, b) for k, b in zip(i, begin, strict=True)])
     return w.stored(buffer, out.shape)

@@ -1,8 +1,9 @@
 """Run a search, such as GJK, for the entries that need one; the number of iterations differs between entries.
 
 On a CPU a search is a scalar program that runs sequentially over entries and worlds, in one kernel. Each loop ends when
-its own entry has converged, branches that are not taken cost nothing, and no world waits for another. Elsewhere the
-entries of all worlds that need a search are compacted into chunks, and the entries of a chunk are batched.
+its own entry has converged, branches that are not taken cost nothing, and no world waits for another. On a TPU the
+entries are searched sequentially too, each of them for a block of worlds together. Elsewhere the entries of all worlds
+that need a search are compacted into chunks, and the entries of a chunk are batched.
 """
 
 import contextlib
@@ -16,35 +17,38 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.math.arrays import row_at
+from jaxsim.math.arrays import gather, row_at
 from jaxsim.math.safe import Array
+from jaxsim.native import blocks
 from jaxsim.native.calls import world_program
 from jaxsim.native.compiler import begin
 from jaxsim.native.compute import OF_EACH_WORLD, SEQUENTIAL, compute
 from jaxsim.native.control import row_of
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.function import CPU, NativeFunction
-from jaxsim.native.jaxpr import GPU, TPU, Operation, flatten
-from jaxsim.native.lock_step import LANES, Each, in_lock_step, rows_of
+from jaxsim.native.function import CPU, NativeFunction, of_world
+from jaxsim.native.jaxpr import BLOCKS, GPU, TPU, Operation, flatten
 from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.writer import Value, Writer
+from jaxsim.xla.compaction import compact
 from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
 from jaxsim.xla.fusion import one_kernel_of_tables
-from jaxsim.xla.loops import repeat
+from jaxsim.xla.loops import repeat, when
 
 CHUNK = 1 << 14  # entries of a batch, where there are many
 
-# Entries that are searched in lock step on a TPU: all, if there are no more than this, or fewer at a time.
-LOCK_STEP, LOCK_STEP_PART = 1 << 12, 1 << 10
+NUMBERS_AT_ONCE = 10_000  # of a world, in operands and results of a kernel on a TPU: 40 MB in the memory of a core
 
 # A search: (values that all entries of a world share, an entry's row, whether it is real) -> a tree of arrays.
 Search = Callable[[Any, Any, Array], Any]
 
 
 class _Plan(NamedTuple):
-    """A search for `length` entries with results of `width` numbers; all entries share the leaves before `split`."""
+    """A search for `length` entries with results of `width` numbers; all entries share the leaves before `split`.
+
+    The last operand is the number of entries to search, which come first, or a mask of them if the plan is `masked`.
+    """
 
     search: Callable[[list[Array], Array], Array]
     split: int
@@ -53,10 +57,14 @@ class _Plan(NamedTuple):
     dtype: Any
     label: str
     by_vectors: bool
+    masked: bool = False
 
 
 def for_each(search: Search, shared: Any, rows: Any, count: Array, by_vectors: bool = False) -> Any:
     """Return `search(shared, row, True)` for the first `count` of `rows` (n, ...), batched, and zeros for the others.
+
+    `count` may be a mask (n,) of rows instead. A TPU then searches row by row, each in all worlds that need it: what
+    these worlds share of a row is a number there, not a vector. Elsewhere the rows are compacted first.
 
     `search` closes over no traced array and neither sorts nor scatters (`fusion.one_kernel`). All its results are
     converted to the dtype of the first floating-point result and back. Not differentiable. With `by_vectors` a CPU
@@ -84,9 +92,24 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array, by_vectors: b
 
     split = sum(i < nshared for i in used)
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))
-    read_leaves = [lax.stop_gradient(jnp.asarray(leaves[i])) for i in used]
-    (out,) = POOL(_Plan(packed, split, length, width, dtype, _label(search), by_vectors), *read_leaves, count)
+    plan = _Plan(packed, split, length, width, dtype, _label(search), by_vectors)
+    operands = [*(lax.stop_gradient(jnp.asarray(leaves[i])) for i in used), jnp.asarray(count)]
+    if jnp.ndim(count):
+        masked = partial(POOL, plan._replace(masked=True))
+        (out,) = lax.platform_dependent(*operands, tpu=masked, default=partial(_compacted, plan))
+    else:
+        (out,) = POOL(plan, *operands)
     return _unpacked(out, shape)
+
+
+def _compacted(plan: _Plan, *operands: Array) -> list[Array]:
+    """Return results of the entries in a mask, whose rows are brought to the front for the search."""
+    *leaves, mask = operands
+    index, real, _ = compact(mask, plan.length)
+    rows = [x if i < plan.split else gather(x, index) for i, x in enumerate(leaves)]
+    (out,) = POOL(plan, *rows, jnp.sum(real, dtype=jnp.int32))
+    place = jnp.cumsum(mask, dtype=jnp.int32) - 1
+    return [jnp.where(mask[:, None], gather(out, jnp.maximum(place, 0)), 0)]
 
 
 def _label(search: Search) -> str:
@@ -115,7 +138,7 @@ def _full(
 
 
 def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
-    if plan.length > 1:  # a search of one entry is mostly that of a pair, inside another program
+    if plan.length > 1 and not plan.masked:  # a search of one entry is mostly that of a pair, inside another program
         with contextlib.suppress(UnsupportedPrimitive):
             place = [_place(i >= plan.split, w) for i, w in enumerate(worlds[:-1])]
             entry = [jax.ShapeDtypeStruct(x.shape[i >= plan.split :], x.dtype) for i, x in enumerate(operands[:-1])]
@@ -148,8 +171,52 @@ def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 
 def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(worlds, count, operands)
-    return [lock_step(plan, axes, leaves, counts)]
+    return in_blocks(plan, worlds, count, operands)
+
+
+def in_blocks(
+    plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array], interpret: bool = False
+) -> list[Array]:
+    """Return results (size, n, k) by kernels of blocks of worlds, each of which searches some entries sequentially."""
+    if not worlds[-1]:  # a batch of results
+        worlds = [*worlds[:-1], True]
+        operands = [*operands[:-1], jnp.broadcast_to(operands[-1], (count, *operands[-1].shape))]
+    *leaves, needed = operands
+    if not plan.masked:
+        needed = np.arange(plan.length, dtype=np.int32) < needed[:, None]
+    of_rows = range(plan.split, len(leaves))
+    numbers = plan.width + sum(math.prod(leaves[i].shape[2:]) for i in of_rows if worlds[i])
+    some = max(1, min(plan.length, NUMBERS_AT_ONCE // numbers))
+    turns = -(-plan.length // some)
+
+    def parts(x: Array, has_worlds: bool) -> Array:
+        """Return rows as (turns, [worlds,] some, ...)."""
+        at = int(has_worlds)
+        x = jnp.pad(x, [(0, turns * some - plan.length if d == at else 0) for d in range(x.ndim)])
+        return jnp.moveaxis(x.reshape(*x.shape[:at], turns, some, *x.shape[at + 1 :]), at, 0)
+
+    rows = [*(parts(leaves[i], worlds[i]) for i in of_rows), parts(needed, True)]
+    shapes = of_world([*leaves[: plan.split], *(x[0] for x in rows)], worlds)
+    flat = flatten(jax.make_jaxpr(partial(_sequentially, plan))(*shapes), BLOCKS)
+
+    def run(rows: list[Array]) -> Array:
+        (found,) = blocks.run(flat, worlds, count, [*leaves[: plan.split], *rows], interpret)
+        return found
+
+    if turns == 1:
+        return [run([x[0] for x in rows])]
+    found = lax.map(lambda rows: when(jnp.any(rows[-1]), lambda: run(rows)), rows)
+    return [jnp.moveaxis(found, 0, 1).reshape(count, turns * some, plan.width)[:, : plan.length]]
+
+
+def _sequentially(plan: _Plan, *operands: Array) -> list[Array]:
+    """Return results (n, k) of the rows in a mask by a loop over rows."""
+
+    def visit(_: None, entry: tuple[list[Array], Array]) -> tuple[None, Array]:
+        row, needed = entry
+        return None, when(needed, lambda: plan.search([*operands[: plan.split], *row], needed))
+
+    return [lax.scan(visit, None, (list(operands[plan.split : -1]), operands[-1]))[1]]
 
 
 def _of_world(plan: _Plan, *operands: Array) -> list[Array]:
@@ -261,49 +328,3 @@ def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], c
 
     out = repeat((total + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
     return out.reshape(size, length, width)
-
-
-def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
-    """Return results (size, n, k): entries of all worlds in lock step, along a TPU's vectors.
-
-    First the first entries of all worlds, then the second ones, as long as a world has so many.
-    """
-    search, split, length, width, dtype, *_ = plan
-    size = len(count)
-    step = length if size * length <= LOCK_STEP else max(1, LOCK_STEP_PART // size)  # entries of each world at a time
-    turns = -(-length // step)
-    rows = rows_of(size * step)
-    entry = [x.shape[(a is not None) + (i >= split) :] for i, (x, a) in enumerate(zip(leaves, axes, strict=True))]
-    structs = [jax.ShapeDtypeStruct(s, x.dtype) for s, x in zip(entry, leaves, strict=True)]
-    closed = jax.make_jaxpr(lambda real, *x: search(list(x), real))(jax.ShapeDtypeStruct((), bool), *structs)
-
-    def laid_out(x: Array) -> Array:
-        """Return numbers (step, size, *shape) as (*shape, rows, LANES)."""
-        x = jnp.moveaxis(x.reshape(step * size, *x.shape[2:]), 0, -1)
-        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, rows * LANES - x.shape[-1])])
-        return x.reshape(*x.shape[:-1], rows, LANES)
-
-    shared = {
-        i: x if a is None else Each(laid_out(jnp.broadcast_to(x, (step, *x.shape))))
-        for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
-        if i < split
-    }
-    every = [x if a is not None else jnp.broadcast_to(x, (size, *x.shape)) for x, a in zip(leaves, axes, strict=True)]
-    own = {i: jnp.swapaxes(x, 0, 1) for i, x in enumerate(every) if i >= split}
-    own = {i: jnp.pad(x, [(0, turns * step - length)] + [(0, 0)] * (x.ndim - 1)) for i, x in own.items()}
-
-    def turn(i: Array, out: Array) -> Array:
-        first = i * step
-        rest = {k: Each(laid_out(lax.dynamic_slice_in_dim(x, first, step))) for k, x in own.items()}
-        real = laid_out(first + np.arange(step, dtype=np.int32)[:, None] < count)
-        operands = [shared[k] if k < split else rest[k] for k in range(len(leaves))]
-        (found,) = in_lock_step(closed, [Each(real), *operands], real)
-        found = jnp.where(real, found, 0).reshape(width, -1)[:, : step * size].reshape(width, step, size)
-        return lax.dynamic_update_slice_in_dim(out, found, first, 1)
-
-    out = jnp.zeros((width, turns * step, size), dtype)
-    if turns == 1:
-        out = turn(jnp.int32(0), out)
-    else:
-        out = repeat((jnp.minimum(jnp.max(count), length) + step - 1) // step, turn, out)
-    return out[:, :length].transpose(2, 1, 0)

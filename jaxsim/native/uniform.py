@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from jaxsim.native.jaxpr import TPU, WIDE, Flat, Operation, Term, Var, flatten
+from jaxsim.native.jaxpr import WIDE, Flat, Operation, Term, flatten
 from jaxsim.xla.compat import scan_lengths
 
 SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
@@ -19,9 +19,8 @@ def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[b
     def is_known(v: Term) -> bool:
         return isinstance(v, np.ndarray) or v in known
 
-    read = read_by(flat)
     for op in flat.operations:
-        own = uniform_results(op, [is_known(v) for v in op.inputs], platform, [v in read for v in op.outputs])
+        own = uniform_results(op, [is_known(v) for v in op.inputs], platform)
         known |= {v for v, u in zip(op.outputs, own, strict=True) if u}
     return [is_known(v) for v in flat.outputs]
 
@@ -37,17 +36,10 @@ def _outputs_of(closed: Any, inputs: Sequence[bool], platform: str) -> list[bool
     return kept[key]
 
 
-def read_by(flat: Flat) -> set[Var]:
-    """Return the arrays that an operation or the caller reads."""
-    return {v for vs in (flat.outputs, *(op.inputs for op in flat.operations)) for v in vs if isinstance(v, Var)}
-
-
-def uniform_results(
-    op: Operation, operands: Sequence[bool], platform: str, used: Sequence[bool] | None = None
-) -> list[bool]:
-    """Return whether each result of an operation is uniform, given which operands are, and which results are `used`."""
+def uniform_results(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
+    """Return whether each result of an operation is uniform, given which operands are."""
     if op.name == "while":
-        return carried_by_while(op, operands, platform, used)
+        return carried_by_while(op, operands, platform)
     if op.name == "scan":
         nc, nk = scan_lengths(op.params, len(op.inputs))
         carry = carried_by_scan(op, operands, platform)
@@ -64,21 +56,15 @@ def uniform_results(
     return [op.name == "any_of_vector" or all(operands)] * len(op.outputs)
 
 
-def carried_by_while(
-    op: Operation, operands: Sequence[bool], platform: str, used: Sequence[bool] | None = None
-) -> list[bool]:
-    """Return whether each carried array of a `while` is uniform; if its length is not, no changed array is.
-
-    In lock step a counter is, whose last value is not used: entries that are done do not read it.
-    """
-    free = [not u for u in used] if used and platform == TPU else [False] * len(op.outputs)
+def carried_by_while(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
+    """Return whether each carried array of a `while` is uniform; if its length is not, no changed array is."""
     p, nc = op.params, op.params["cond_nconsts"]
     nb = p["body_nconsts"]
     carry = list(operands[nc + nb :])
     while True:
         (is_same,) = _outputs_of(p["cond_jaxpr"], [*operands[:nc], *carry], platform)
         new = _outputs_of(p["body_jaxpr"], [*operands[nc : nc + nb], *carry], platform)
-        kept = [c and n and (is_same or f) for c, n, f in zip(carry, new, free, strict=True)]
+        kept = [c and n and is_same for c, n in zip(carry, new, strict=True)]
         if kept == carry:
             return carry
         carry = kept

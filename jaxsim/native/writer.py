@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 from collections import ChainMap, Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxsim.native.expressions import ELEMENTWISE, Index, Part, c_type, chosen, linear, literal, unravelled
-from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Operation, Var
+from jaxsim.native.jaxpr import BLOCKS, CORE, GPU, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
 REGISTERS = 10  # numbers, or vectors, of an array that one lane keeps in variables: those of a spatial inertia
@@ -239,6 +239,8 @@ class Writer:
     known_tables: dict[tuple, str] = field(default_factory=dict)
     systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
+    mask: str = ""  # of the worlds that the current loop or branch computes, on a TPU
+    masked: set[Buffer] = field(default_factory=set)  # arrays that keep their entries in other worlds
     names: Iterator[str] = field(default_factory=lambda: (f"v{i}" for i in itertools.count()))
 
     def __post_init__(self) -> None:
@@ -573,6 +575,15 @@ class Writer:
             unread = {b.name for b in self.buffers if not b.given and 0 < often[b.name] == stores[b.name]}
             self.buffers = [b for b in self.buffers if b.name not in unread]
             self.lines = [line for line in self.lines if not _is_unread(line, unread, often)]
+
+    @contextmanager
+    def within(self, mask: str, masked: Iterable[Buffer] = ()) -> Iterator[None]:
+        """Enter statements for the worlds of a mask alone: updates leave `masked` arrays of others as they are."""
+        before = self.mask, self.masked
+        if mask and self.platform == BLOCKS:
+            self.mask, self.masked = mask, self.masked.union(masked)
+        yield
+        self.mask, self.masked = before
 
     @contextmanager
     def repeated(self, times: float) -> Iterator[None]:

@@ -41,6 +41,7 @@ from jaxsim.math.safe import Array
 
 COMPACT_MIN_PAIRS = 16  # groups of at most this many pairs are not compacted
 COMPACT_MIN_COST = 30_000  # nor are groups with at most this cost, in units of `Collider.cost`
+COMPACT_MIN_SHARE = 1.5  # nor are searches of at most this many times the capacity: a TPU searches listed pairs
 
 
 @public
@@ -194,8 +195,9 @@ def _groups(structure: Any, flags: int, pairs: Candidates) -> list[PairGroup]:
         rows = [i for i, c in enumerate(colliders) if c.function is function]
         candidate = np.flatnonzero(np.isin(type_pair.reshape(-1), rows))
         collider = max((colliders[i] for i in rows), key=lambda c: c.ncon)
-        whole = len(candidate) <= COMPACT_MIN_PAIRS or len(candidate) * collider.cost <= COMPACT_MIN_COST
         limit = structure.max_contacts if has_box_test(collider) else 2 * structure.max_contacts
+        whole = len(candidate) <= COMPACT_MIN_PAIRS or len(candidate) * collider.cost <= COMPACT_MIN_COST
+        whole |= collider.searches and len(candidate) <= COMPACT_MIN_SHARE * limit
         capacity = len(candidate) if whole else min(len(candidate), max(COMPACT_MIN_PAIRS, limit))
         out.append(PairGroup(collider, pairs.geom[candidate], candidate, capacity))
     return out

@@ -22,12 +22,12 @@ from jaxsim.engine.collision.buffer_jvp import (
     is_reevaluated,
     with_reevaluated_jvp,
 )
-from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.in_turn import in_turn
 from jaxsim.engine.collision.shapes import PairContacts, posed_geoms
 from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
+from jaxsim.xla.compaction import compact
 from jaxsim.xla.fusion import fusion_barrier
 from jaxsim.xla.loops import traced_once
 
@@ -115,9 +115,14 @@ def contacts_of_group(m: Any, x: NarrowInputs, pairs: Candidates, group: PairGro
     reevaluated = group if is_reevaluated(group.collider, group.capacity, m.max_contacts) else None
     collide = _function(group.collider, context)
     size = [take(x.geom_size, g) for g in geom.T]
-    if group.capacity == len(geom) and not is_counted(group.collider):
+    if group.capacity == len(geom):
         a, b = (posed_geoms(take, x.pos, x.mat, s, g) for s, g in zip(size, geom.T, strict=True))
-        contacts = collide(a, b, margin)
+        if not is_counted(group.collider):
+            contacts = collide(a, b, margin)
+        else:
+            near = _bounds_touch(x, is_plane(m, group), margin, group)
+            contacts = collide(a, b, margin, near)
+            contacts = contacts._replace(valid=contacts.valid & near[:, None])
         return GroupContacts(contacts, group.candidate, contacts.dropped, reevaluated)
     index, real, dropped = compact(_bounds_touch(x, is_plane(m, group), margin, group), group.capacity)
     candidate = jnp.asarray(group.candidate)[index]

@@ -11,10 +11,11 @@ import pytest
 import jaxsim
 from jaxsim.core.contact import EMPTY_CONTACT
 from jaxsim.core.types import GeomType, WarningType
-from jaxsim.engine.collision import compaction, driver
+from jaxsim.engine.collision import driver
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.native import compiler as native
 from jaxsim.native.stage import stage
+from jaxsim.xla import compaction
 from tests.engine.collision.scenes import PARAMETERS, PLACES, assert_same, make_scene
 
 needs_c = pytest.mark.skipif(native.c_compiler() is None, reason="runs the GPU's source by a C compiler")

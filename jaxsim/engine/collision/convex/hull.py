@@ -60,9 +60,8 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
     first_edge = np.cumsum([0, *map(len, edges), 0]).astype(np.int32)
     scanned = vertex[scan] if len(vertex) else vertex
     tables = (components(m.mesh_vert, x, dtype) for x in (vertex, scanned))
-    of_vertex = np.repeat(np.arange(len(ids), dtype=np.int32), list(map(len, ids)))
-    of_vertex = of_vertex if len(vertex) else np.zeros(2 * SCAN_WIDTH, np.int32)
-    hulls = Hulls(*tables, *map(jnp.asarray, (scan, first_edge, edge, of_vertex)))
+    ends_of_hulls = np.append(first, first[-1]).astype(np.int32)  # of the last row, which is empty
+    hulls = Hulls(*tables, *map(jnp.asarray, (scan, first_edge, edge, ends_of_hulls)))
     rows = np.stack([ends, [*ends[1:], ends[-1]]], axis=1)
     return HullTable(hulls, first.astype(np.int32), rows.astype(np.int32), ids, of_geom, mesh)
 

@@ -9,7 +9,6 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import MAXCONPAIR, GeomType
-from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.convex.convex import (
     ConvexContext,
     SearchSettings,
@@ -27,6 +26,7 @@ from jaxsim.math.component import split, vector
 from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
+from jaxsim.xla.compaction import compact
 from jaxsim.xla.loops import repeat, traced_once
 
 

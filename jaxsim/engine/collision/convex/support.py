@@ -24,6 +24,7 @@ FACETED_TYPES = (GeomType.BOX, GeomType.MESH)  # have tables of faces
 POLYHEDRON_TYPES = (*FACETED_TYPES, GeomType.HFIELD)  # have finitely many support points
 SCAN_WIDTH = 8  # vertices of a hull that are compared at once: those of a vector register
 CLIMB_WIDTH = 8  # neighbours of a vertex that are compared at once
+COMPARED_AT_ONCE = 4  # vertices of a hull on a TPU, so that their loads overlap
 
 
 class Hulls(NamedTuple):
@@ -34,7 +35,7 @@ class Hulls(NamedTuple):
     neighbours: `edge` (l,) lists those of vertex i from `first_edge[i]` to `first_edge[i + 1]`; none for small hulls.
     Entries of `edge` are padded by the vertex itself to a multiple of `CLIMB_WIDTH`, those of `scan` by its first
     vertex to a multiple of `SCAN_WIDTH`. `scan_vert` are the
-    components (k,) of the vertices in `scan`. `row` (n,) is the row of each vertex's hull.
+    components (k,) of the vertices in `scan`. `first` (r + 1,) is the first vertex of each row's hull, and their end.
     """
 
     vert: Vector
@@ -42,7 +43,7 @@ class Hulls(NamedTuple):
     scan: Array
     first_edge: Array
     edge: Array
-    row: Array
+    first: Array
 
 
 class ConvexShape(NamedTuple):
@@ -153,24 +154,36 @@ def _element(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
 def farthest_vertex(hulls: Hulls, row: Array, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
     """The vertex of a hull farthest along d, in its geom's frame, and its number in the hull.
 
-    The best of those scanned (see `ConvexShape`), then uphill along edges. In lock step on a TPU all vertices of all
-    hulls are compared: loads from a table at indices that differ between pairs cost more.
+    The best of those scanned (see `ConvexShape`), then uphill along edges. On a TPU all vertices of the hull are
+    compared: all worlds of a block search the same hull, but would climb over different vertices.
     """
 
     def search(first: Array, *d: Array) -> tuple[Vector, Array]:
         return _scan_and_climb(hulls, first, scanned, vector(d))
 
     def compare(first: Array, *d: Array) -> tuple[Vector, Array]:
-        return highest_of_all(hulls, row, first, vector(d))
+        return highest_of_hull(hulls, row, first, vector(d))
 
     return lax.platform_dependent(first, *d, tpu=compare, default=search)
 
 
-def highest_of_all(hulls: Hulls, row: Array, first: Array, d: Vector) -> tuple[Vector, Array]:
-    """`farthest_vertex` by comparing the vertices of all hulls."""
-    heights = jnp.where(hulls.row == row, component.dot(hulls.vert, d), -jnp.inf)
-    at = jnp.argmax(heights).astype(jnp.int32)
-    return split(row_at(jnp.stack(hulls.vert, axis=1), at)), at - first
+def highest_of_hull(hulls: Hulls, row: Array, first: Array, d: Vector) -> tuple[Vector, Array]:
+    """`farthest_vertex` by comparing all vertices of the hull, some of them in each turn of a loop."""
+    count = row_at(hulls.first, row + 1) - first
+
+    def visit(i: Array, best: tuple[Vector, Array, Array]) -> tuple[Vector, Array, Array]:
+        point, index, height = best
+        for k in range(COMPARED_AT_ONCE):
+            at = jnp.minimum(COMPARED_AT_ONCE * i + k, count - 1)
+            vertex = vector(row_at(x, first + at) for x in hulls.vert)
+            here = component.dot(vertex, d)
+            higher = here > height
+            point, index = component.where(higher, vertex, point), jnp.where(higher, at, index)
+            height = jnp.where(higher, here, height)
+        return point, index, height
+
+    start = tuple(0 * x for x in d), jnp.int32(0), jnp.full_like(d[0], -jnp.inf)
+    return repeat((count + (COMPARED_AT_ONCE - 1)) // COMPARED_AT_ONCE, visit, start)[:2]
 
 
 def _scan_and_climb(hulls: Hulls, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:

@@ -11,7 +11,6 @@ from jax import lax
 
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MAXCONPAIR, MINVAL
-from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.found import Found, found_of
 from jaxsim.engine.collision.flex.trees import node_boxes, tree_paths
@@ -22,6 +21,7 @@ from jaxsim.engine.structure.distance_field import distance_of, gradient_of
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, matvec, matvec_t, take
 from jaxsim.math.safe import Array
+from jaxsim.xla.compaction import compact
 
 NEAR_MIN = 512  # least capacity for triangles near fields
 

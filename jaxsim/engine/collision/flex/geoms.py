@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import EnableBit
-from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.elements import GEOM_COLLIDERS, Elements, GeomCollider, elements_at
 from jaxsim.engine.collision.flex.found import Found, found_of
@@ -15,6 +14,7 @@ from jaxsim.engine.collision.shapes import PairContacts, posed_geoms
 from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math.arrays import gather, matvec, matvec_t, take
 from jaxsim.math.safe import Array
+from jaxsim.xla.compaction import compact
 
 NEAR_MIN = 512  # least capacity for near pairs of geoms and elements
 

@@ -7,12 +7,12 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import MAXCONPAIR
-from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.choice import choose, sorted_rows
 from jaxsim.engine.collision.flex.found import Found
 from jaxsim.math.arrays import gather
 from jaxsim.xla.batching import batch_max
+from jaxsim.xla.compaction import compact
 
 
 def in_order(m: Any, d: Any, found: Found, capacity: int) -> Found:

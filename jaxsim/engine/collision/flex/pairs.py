@@ -14,13 +14,13 @@ from jax import lax
 
 from jaxsim.core.types import EnableBit, FlexSelf
 from jaxsim.engine.collision.broad.sweep import AXIS_FIRST
-from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.grid import neighbours
 from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math.arrays import entry_at, gather, row_at, take, with_entry
 from jaxsim.math.safe import Array
 from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
+from jaxsim.xla.compaction import compact
 from jaxsim.xla.loops import repeat
 
 TABLE_MAX_PAIRS = 1 << 15  # beyond this many pairs of elements the grid is used

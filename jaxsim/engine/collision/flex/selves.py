@@ -9,7 +9,6 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import EnableBit, FlexSelf
-from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.convex.convex import convex_pairs, shapes_touch
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.elements import Elements, edge_capsules, element_search, element_shapes
@@ -27,6 +26,7 @@ from jaxsim.math.arrays import gather, row_at, take
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
+from jaxsim.xla.compaction import compact
 
 FACES = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 3, 2, 0))  # of a tetrahedron, and the vertex opposite
 NEAR_MIN = 512  # least capacity for pairs of elements that touch, or are near vertices

@@ -11,13 +11,13 @@ import pytest
 import jaxsim
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.hull import CLIMB_MIN_VERTICES, hull_table
-from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point, farthest_vertex, highest_of_all
+from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point, farthest_vertex, highest_of_hull
 from jaxsim.math.component import split
 
 
 @pytest.mark.parametrize("compare_all", [False, True])
 def test_the_search_of_a_hull_ends_at_the_farthest_vertex(compare_all):
-    """By hill climbing, or among all vertices of all hulls as on a TPU."""
+    """By hill climbing, or among all its vertices as on a TPU."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((CLIMB_MIN_VERTICES + 50, 3))
     points *= np.array([0.4, 0.3, 0.2]) / np.linalg.norm(points, axis=1, keepdims=True)
@@ -34,7 +34,7 @@ def test_the_search_of_a_hull_ends_at_the_farthest_vertex(compare_all):
     directions = np.concatenate([rng.standard_normal((200, 3)), np.eye(3), -np.eye(3)])
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     climb = partial(farthest_vertex, table.hulls, jnp.int32(0), jnp.int32(0), jnp.asarray(table.scan[0]))
-    search = partial(highest_of_all, table.hulls, jnp.int32(0), jnp.int32(0)) if compare_all else climb
+    search = partial(highest_of_hull, table.hulls, jnp.int32(0), jnp.int32(0)) if compare_all else climb
     found, index = jax.jit(jax.vmap(lambda d: search(split(d))))(directions)
     np.testing.assert_array_equal(index, np.argmax(vert @ directions.T, axis=0))
     np.testing.assert_array_equal(np.stack(found, axis=-1), vert[index])
