@@ -16,11 +16,11 @@ from jaxsim.core.struct import fields_of
 from jaxsim.core.types import DisableBit, EnableBit
 from jaxsim.core.visual import visual_fields
 from jaxsim.mjcf import Element
+from jaxsim.mjcf.keyframes import MAX_COUNT
 from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import ENUMS
 
 _OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")
-MAX_COUNT = 1 << 20  # most user data or keyframes accepted
 _NUSER = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
 
 

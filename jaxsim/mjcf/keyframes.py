@@ -15,6 +15,7 @@ from jaxsim.mjcf.defaults import resolve, resolve_actuator
 from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.spec import Element, Spec
 
+MAX_COUNT = 1 << 20  # most user data or keyframes accepted
 _JOINT_SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
 _ARRAYS_LEFT_OPEN = ("qpos", "mpos", "mquat")
 _POSE_LENGTHS = {"mpos": 3, "mquat": 4}
@@ -103,10 +104,13 @@ class PendingKeyframes:
             _scatter(parts, key, name, arrays)
 
     def finish(self, spec: Spec) -> None:
-        """Append the stored keyframes to a spec, for its current tree."""
+        """Append the stored keyframes to a spec, for its current tree, after empty ones up to `nkey`."""
         if not self.keys:
             return
         parts = owners(spec)
+        wanted = [size.attrs["nkey"] for size in spec.root.children if size.tag == "size" and "nkey" in size.attrs]
+        for _ in range(len(listed(spec, "keyframe", "key")), min(wanted[-1], MAX_COUNT) if wanted else 0):
+            spec.section("keyframe").add("key")
         for name, time, arrays in self.keys:
             key = spec.section("keyframe").add("key", name=name or None, time=time)
             for a in arrays:

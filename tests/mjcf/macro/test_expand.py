@@ -96,6 +96,7 @@ NESTED = """<replicate count="2" sep="-"><body name="b"><replicate count="2" sep
         (COPIES, '<equality><weld name="w" body1="b"/></equality>'),
         (COPIES, '<keyframe><key name="k" qpos="1 2" time="3"/></keyframe>'),
         (COPIES + '<body><joint/><geom size="1"/></body>', '<keyframe><key name="k" time="3"/></keyframe>'),
+        (COPIES, '<size nkey="2"/><keyframe><key name="k" qpos="1 2"/></keyframe>'),
         (
             COPIES,
             '<actuator><motor joint="j" name="m"/></actuator><keyframe><key name="k" qvel="1 2" ctrl="5"/></keyframe>',
@@ -204,6 +205,10 @@ def parent(world, rest="", before=""):
         (
             f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body>',
             '<sensor><jointpos joint="p_j"/></sensor><keyframe><key name="k" qpos="1 1 1"/></keyframe>',
+        ),
+        (
+            f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body>',
+            '<size nkey="3"/><keyframe><key name="k" qpos="1 1 1"/></keyframe>',
         ),
         (f'{ATTACH}<body/><frame pos="0 1 0" euler="0 0 30"><frame pos="1 0 0">{ATTACH}</frame></frame>', ""),
         (f'<frame pos="0 1 0">{ATTACH}</frame><body/>{ATTACH}', ""),
