@@ -149,6 +149,7 @@ def states(m, nworld, steps):
     return d
 
 
+@pytest.mark.slow
 def test_a_step_with_hulls_by_numpy_is_that_of_xla():
     m = jaxsim.load_model(HULLS)
     assert_step_like_xla(m, states(m, 8, 10), of=0)
