@@ -8,8 +8,8 @@ Controls of the first guess hold the arm. Crocoddyl (`SolverFDDP`) has analytic 
 `ilqr`. Both evaluate Gauss-Newton. Processor time in milliseconds, the least of some rounds: that of 10 iterations less
 that of one, divided by nine. Costs are those after each iteration.
 
-Crocoddyl must run with the version of `pin` it was built with, which its wheel does not name: with another it loads, and
-reads fields of the model at wrong places. So its accelerations are compared with those of `pin` first.
+Crocoddyl must run with the version of `pin` it was built with, which its wheel does not name: with another it loads,
+and reads fields of the model at wrong places. So its accelerations are compared with those of `pin` first.
 """
 
 import argparse
