@@ -25,6 +25,11 @@
 #define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))
 #define INSIDE(i, most) (i)
 #define ANY(...) (__VA_ARGS__)
+#ifdef __CUDACC_RTC__
+#define IN_TURN()
+#else
+#define IN_TURN() __asm__("") /* a compiler would collect the numbers of a vector one by one */
+#endif
 #endif
 
 #if LANES == 1 && !defined(__CUDACC_RTC__)
