@@ -289,7 +289,8 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
             if isinstance(start, Looked):
                 inside = np.clip(start.numbers, 0, high)
                 is_inside = bool((inside == start.numbers).all())
-                place[dim] = start if is_inside else start.having(inside)
+                start = start if is_inside else start.having(inside)
+                place[dim] = start.named(str(body.index(f"INSIDE({start}, {high})")))
                 if "FILL" in mode and not is_inside:
                     tests.append(f"{start} >= 0 && {start} <= {high}")
                 continue

@@ -230,7 +230,8 @@ def _add(
     body, lengths = w.body(), [n for d, n in enumerate(shape) if d != place]
     inner = written_out(lengths)
     head, (t, *outer) = w.every(body, (len(pairs), *lengths[:inner]))
-    row, source = (body.at(w.constant(np.asarray(k, np.int32)), [t]) for k in zip(*pairs, strict=True))
+    tables = (np.asarray(k, np.int32) for k in zip(*pairs, strict=True))
+    row, source = (body.index(f"INSIDE({body.at(w.constant(k), [t])}, {k.max()})") for k in tables)
     stores = []
     for rest in itertools.product(*map(range, lengths[inner:])):
         index = [*outer, *rest]

@@ -41,6 +41,7 @@ CYCLES_OF_LOAD, CYCLES_OF_INDEX, CYCLES_OF_STORE = 2, 2, 4  # cost of a load, of
 RECOMPUTED = 8  # instructions: a value is recomputed up to this cost, and stored above it
 SELECTED = 6  # variables among which a select chooses; a longer array is stored
 CYCLES_OF_HEAD, CYCLES_OF_WAIT = 5, 10  # cost of beginning a loop, of a barrier
+INDEX = "INDEX"  # the type of indices
 CYCLES_OF_GATHER = 8  # of a number that a vector of entries gathers
 IN_TURN = "IN_TURN();"  # in a loop of which no vectors are made
 ONE = "if (lane == 0)"  # the head of statements that one lane executes for all
@@ -153,10 +154,13 @@ class Body:
         """Return the name of a constant with this value; the expression itself if it is a name or a literal."""
         if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].replace(".", "").isalnum()):
             return expression
-        key = (c_type(dtype), expression)
+        return self._named(c_type(dtype), expression)
+
+    def _named(self, kind: str, expression: str) -> str:
+        key = (kind, expression)
         if (found := self.known.get(key)) is None:
             found = self.known[key] = next(self.names)
-            self.lines.append(f"LET({key[0]}, {found}, {expression});")
+            self.lines.append(f"LET({kind}, {found}, {expression});")
         return found
 
     def index(self, i: Index) -> Index:
@@ -165,9 +169,11 @@ class Body:
             return i
         found = looked_up(i) if isinstance(i, Part) and not i.isidentifier() else None
         text = i if found is None else found.having(found.numbers)
-        if not text.isidentifier() and ("int", text) not in self.known:
+        if text.isidentifier():
+            return i
+        if (INDEX, text) not in self.known:
             self.cost += CYCLES_OF_INDEX * self.times
-        name = self.let(np.dtype(np.int32), text)
+        name = self._named(INDEX, text)
         return i.named(name) if isinstance(i, (Part, Looked)) else name
 
     def load(self, buffer: Buffer, i: Index) -> str:
@@ -215,7 +221,7 @@ class Body:
     def loop(self, count: int, used: str | None = None, first: str = "0") -> Iterator[str]:
         """Write a loop from `first` on and yield its index; `used` is an expression of its end, if not `count`."""
         name, outer, times = next(self.names), self.known, self.times
-        self.lines.append(f"for (int {name} = {first}; {name} < {used or count}; ++{name}) {{")
+        self.lines.append(f"for ({INDEX} {name} = {first}; {name} < {used or count}; ++{name}) {{")
         self.known, self.times = self.known.new_child(), times * (count / 2 if used else count)
         yield name
         self.known, self.times = outer, times
@@ -386,9 +392,10 @@ class Writer:
         if np.issubdtype(x.dtype, np.floating) and not np.isfinite(x).all():
             bits = np.ascontiguousarray(x).view(np.int32 if x.dtype.itemsize == 4 else np.int64)
         is_range = steps.size > 0 and bool((steps == steps[0]).all())
+        alike = [x.size > 0 and bool((x == x.take([0], axis)).all()) for axis in range(x.ndim)]
 
         def entry(body: Body, index: Sequence[Index]) -> str:
-            i = linear(index, x.shape)
+            i = linear([0 if a else k for a, k in zip(alike, index, strict=True)], x.shape)
             if isinstance(i, int):
                 return literal(flat[i], x.dtype)
             if self.lanes == 1 and (found := looked_up(i)) is not None:
