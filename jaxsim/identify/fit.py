@@ -226,7 +226,7 @@ def levenberg(
             for i, linear in enumerate(problem.linear(point)):
                 at, gradient = point.free[i], linear.gradient()
                 fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0)) | (low == high)
-                steps = [linear.step(t, fixed) for t in trials[i]]
+                steps = linear.steps(trials[i], fixed)
                 expected[i] = steps[0].expected
                 moves += [(np.clip(at + s.free, low, high), point.shift[i] + s.shift) for s in steps]
             tried = Point(*(np.stack(x).astype(y.dtype) for x, y in zip(zip(*moves, strict=True), point, strict=True)))

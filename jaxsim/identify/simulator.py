@@ -20,6 +20,7 @@ from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.rollout import rollout
 from jaxsim.identify.parameters import Form
 from jaxsim.math.safe import Array
+from jaxsim.native.stage import keeping_residuals
 
 Controller = Callable[[Data, Array, dict[str, Array]], Array]
 
@@ -146,7 +147,8 @@ class Simulator:
         def along(*direction: Array) -> tuple:
             return jax.jvp(ahead, (free, shift), direction)
 
-        (y, gap, end), (moved, opened, _) = jax.vmap(along, out_axes=(None, 0))(*directions)
+        with keeping_residuals():
+            (y, gap, end), (moved, opened, _) = jax.vmap(along, out_axes=(None, 0))(*directions)
         later = jax.vmap(jax.linearize(lambda s: self.gaps(setting, end, s, chunk), shift)[1])(every)
         return y, gap, moved, opened, later
 
