@@ -318,7 +318,7 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     sizes = np.where(logs, 1.0, np.abs(free))
     residuals = problem.sample(point, starts)
     residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, : data.ctrl.shape[1]]
-    sentences += (*coloured(residual, y, data.names, sensor_sizes(problem.m, data.names)),)
+    sentences += (*coloured(residual * data.sigma, y, data.names, sensor_sizes(problem.m, data.names)),)
     sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
     if noise > FAILED:
         sentences += (

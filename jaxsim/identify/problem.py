@@ -81,6 +81,8 @@ class Problem:
         controller: Controller | None = None,
         chunk: int | None = None,
     ):
+        if not parameters:
+            raise ValueError("no parameters to identify")
         self.m, self.data, self.parameters, self.step = m, data, tuple(parameters), step
         self.loss, self.controller = loss or Loss(), controller
         self.labels = tuple(label for p in parameters for label in p.labels)
