@@ -150,7 +150,7 @@ def _load_csv(m: Model, path: Path, zero_ctrl: bool, ignore: Sequence[str]) -> _
 
 
 def _read_table(path: Path, ignore: Sequence[str]) -> tuple[list[str], np.ndarray, list[int]]:
-    """Names of the columns, without those to `ignore`, numbers (n, columns), NaN for empty cells, and lines of rows."""
+    """Names of the columns but those to `ignore`, numbers (n, columns) with NaN for empty cells, and lines of rows."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]

@@ -57,7 +57,8 @@ def resampled(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Controls (k, n, nu), held, and measurements (k, n, ny), linear in time, at the times of `grid`.
 
-    A measurement next to a missing one is missing, and so is one within a gap. Quaternions are normalised, with signs that agree.
+    A measurement next to a missing one is missing, and so is one within a gap. Quaternions are normalised, with signs
+    that agree.
     """
     before = np.searchsorted(times, grid + NEAR * float(m.opt.timestep), side="right") - 1
     after = np.minimum(before + 1, len(times) - 1)

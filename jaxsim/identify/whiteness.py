@@ -18,7 +18,7 @@ SHAPES = {
 
 
 def coloured(residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    """A sentence for each sensor whose residuals (k, n, ny), in its units, are correlated from row to row, with a guess.
+    """A sentence with a guess for each sensor whose residuals (k, n, ny), in its units, are correlated between rows.
 
     The guess is the regressor that explains most of the residuals: the simulated signal y (k, n, ny) itself (a gain), a
     constant (a bias), its rate (a delay), the sign of its rate (backlash), or the double integral of that sign
