@@ -39,9 +39,11 @@ def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]
     difference = jaxsim.jit(jax.vmap(jax.vmap(lambda a, b: differentiate_pos(m, a, b, h))))
     steps = np.asarray(difference(jnp.asarray(qpos[:, :-1]), jnp.asarray(qpos[:, 1:])))
     qvel = np.concatenate([steps[:, :1], 0.5 * (steps[:, 1:] + steps[:, :-1]), steps[:, -1:]], 1)
-    for joint in np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE))):
+    for joint in map(int, np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))):
         place, speed = (_column(m, joint, kind, columns) for kind in (SensorType.JOINTPOS, SensorType.JOINTVEL))
-        if speed is not None and data.sigma[speed[0]] < data.sigma[place[0]] / (2**0.5 * h):
+        if place is None or speed is None:
+            continue
+        if data.sigma[speed[0]] < data.sigma[place[0]] / (2**0.5 * h):
             qvel[..., m.jnt_dofadr[joint]] = _filled(data.measured[..., speed])[..., 0]
     qvel[:, 0] = data.qvel
     return qpos, qvel
