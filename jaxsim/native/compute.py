@@ -25,6 +25,7 @@ from jaxsim.native.sums import (
     running,
     shared_sums,
     sparse_product,
+    sums_in_order,
     write_totals,
 )
 from jaxsim.native.writer import OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, reshaped, with_reads
@@ -196,6 +197,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [running(w, op, operands[0], target)]
     if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
         return [long_cumsum(w, op, operands[0], target)]
+    if op.name == "dot_general" and w.lanes == 1 and (product := sums_in_order(w, op, operands, target)) is not None:
+        return [product]
     if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
         return [with_reads(op, product, operands)]
     if op.name == "dot_general" and w.lanes > 1 and (product := shared_sums(w, op, operands, target)) is not None:

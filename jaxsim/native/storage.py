@@ -22,6 +22,10 @@ def limit_of_operand(op: Operation, lanes: int) -> int:
     if op.name == "pad":  # evaluates the operand for all entries, also those of the padding
         return OFTEN_COST
     if op.name == "broadcast_in_dim" and x is not None:
+        dims = op.params["broadcast_dimensions"]
+        turns = math.prod(out.shape[: dims[0]]) if dims else 1  # loops around those over the operand
+        if lanes == 1 and turns > 1 and math.prod(x.shape) > 1:
+            return min(RECOMPUTED, math.ceil((CYCLES_OF_STORE + turns * CYCLES_OF_LOAD) / (turns - 1)))
         return RECOMPUTED if math.prod(out.shape) > 4 * math.prod(x.shape) else 10**9
     if op.name in REDUCTIONS and x is not None:
         return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)), lanes)
