@@ -249,7 +249,7 @@ def picture(path: Path, models, tosses) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=Path("cube_tosses.npz"), help="the tosses, .npz")
-    parser.add_argument("--seconds", type=float, default=110, help="processor time of the second stage")
+    parser.add_argument("--seconds", type=float, default=60, help="processor time of the second stage")
     parser.add_argument("--fold", type=int, default=3, choices=range(4), help="quarter of the tosses that is held out")
     parser.add_argument("--solid", action="store_true", help="inertia within 15 % of a solid cube's")
 
@@ -290,7 +290,7 @@ def main():
     spread[list(whole.labels).index("gravity")] = 0.0015
     spread[list(whole.labels).index("inertia")] = 0.01
     spread[list(whole.labels).index("rolling")] = 0.15  # a small share of the friction
-    found = descend(whole, first, spread, parts, args.seconds, 1 if args.smoke else 16)
+    found = descend(whole, first, spread, parts, args.seconds, 1 if args.smoke else 8)
     print(f"fit: {time.process_time() - began[0]:.0f} s of processor time, {time.perf_counter() - began[1]:.0f} s")
     free = jnp.asarray(found, jnp.float32)
     values = np.asarray(whole.values(free))
