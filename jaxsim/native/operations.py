@@ -289,10 +289,10 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
             if isinstance(start, Looked):
                 inside = np.clip(start.numbers, 0, high)
                 is_inside = bool((inside == start.numbers).all())
-                start = start if is_inside else start.having(inside)
-                place[dim] = start.named(str(body.index(f"INSIDE({start}, {high})")))
                 if "FILL" in mode and not is_inside:
                     tests.append(f"{start} >= 0 && {start} <= {high}")
+                start = start if is_inside else start.having(inside)
+                place[dim] = start.named(str(body.index(f"INSIDE({start}, {high})")))
                 continue
             if "PROMISE" in mode:
                 place[dim] = start if any(b.unsized for b in x.reads) else f"INSIDE({start}, {high})"

@@ -89,11 +89,11 @@ def compose(nodes: tables.Nodes, frame: Array) -> Array:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _composed(nodes: tables.Nodes, frame: Array) -> Array:
-    in_turn, by_jumps = partial(_compose_in_turn, nodes), partial(compose_by_jumps, nodes.jumps)
+    in_turn, by_jumps = partial(compose_in_turn, nodes), partial(compose_by_jumps, nodes.jumps)
     return lax.platform_dependent(frame, core=in_turn, vectors=in_turn, tpu=in_turn, default=by_jumps)
 
 
-def _compose_in_turn(nodes: tables.Nodes, frame: Array) -> Array:
+def compose_in_turn(nodes: tables.Nodes, frame: Array) -> Array:
     """Compose frames one after the other, parents first: fewer operations than jumps, none of them in parallel."""
 
     def one(frame: Array, pair: Array) -> tuple[Array, None]:
