@@ -86,6 +86,10 @@ FIELDS = (
     "qvel",
     "act",
     "time",
+    "history",
+    "eq_active",
+    "tree_asleep",
+    "plugin_state",
 )
 CONTACT = (
     "dist",

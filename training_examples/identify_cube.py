@@ -250,6 +250,7 @@ def picture(path: Path, models, tosses) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, default=Path("cube_tosses.npz"), help="the tosses, .npz")
     parser.add_argument("--seconds", type=float, default=60, help="processor time of the second stage")
+    parser.add_argument("--fold", type=int, default=3, choices=range(4), help="quarter of the tosses that is held out")
     parser.add_argument("--solid", action="store_true", help="inertia within 15 % of a solid cube's")
 
 
@@ -264,6 +265,7 @@ def main():
     args = options(__doc__, x64=False, add=add_options)
     tosses = read(args.data)
     order = np.random.default_rng(args.seed).permutation(len(tosses))
+    order = np.roll(order, (3 - args.fold) * (len(tosses) // 4))  # the quarter held out last
     count = 40 if args.smoke else int(0.75 * len(tosses))
     fitted, held_out = ([tosses[i] for i in part] for part in (order[:count], order[int(0.75 * len(tosses)) :]))
     m = jaxsim.load_model(model())

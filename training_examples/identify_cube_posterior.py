@@ -60,7 +60,8 @@ def main():
         identify.parameter(m, "body_ipos", "cube"),
     ]
     began = time.process_time(), time.perf_counter()
-    fit = identify.identify(m, records, parameters, iterations=1 if args.smoke else 8, horizons=(), noise="estimated")
+    effort = {"iterations": 1, "starts": 1} if args.smoke else {"iterations": 8, "starts": 8}
+    fit = identify.identify(m, records, parameters, horizons=(), noise="estimated", **effort)
     print(fit, "standard deviations of the noise:", fit.sigma, sep="\n")
     few = {"draws": 4, "warmup": 4, "depth": 2} if args.smoke else {"draws": args.draws, "warmup": 40, "depth": 4}
     found = identify.posterior(fit, seed=args.seed, progress=True, **few)

@@ -54,6 +54,7 @@ def recordings(
         qvel: initial velocities (k, nv), or (nv,) for all; by default zero.
         sigma: standard deviation of the noise, for all sensors or by name.
         resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
+            Within a gap measurements are missing.
         states: positions (k, n, nq) and velocities (k, n, nv) of all rows, in which windows begin; the first row is the
             initial state.
 
@@ -78,6 +79,8 @@ def recordings(
     start = _initial("qpos", m.qpos0 if qpos is None else qpos, k, m.nq)
     speed = _initial("qvel", np.zeros(m.nv) if qvel is None else qvel, k, m.nv)
     y = np.concatenate(columns, -1)
+    if not np.isfinite(y).any():
+        raise ValueError(f"all measurements of {', '.join(measured)} are missing (NaN)")
     if time is not None:
         times = np.asarray(time, float)
         if times.shape != (n,):

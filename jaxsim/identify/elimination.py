@@ -6,6 +6,7 @@ windows are eliminated one after the other: a square-root information filter, wh
 """
 
 import dataclasses
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -76,16 +77,30 @@ class Linear:
 
     def step(self, damping: float, fixed: np.ndarray) -> Step:
         """Least squares with a `damping` of each unknown relative to its column; parameters `fixed` (p,) stay."""
-        rows, stored = self.eliminated(damping)
-        free = np.flatnonzero(~fixed)
-        s, n = len(rows), len(free)
-        damped = np.zeros((s + n, n + 1))
-        damped[:s] = rows[:, [*free, -1]]
-        damped[s + np.arange(n), np.arange(n)] = np.sqrt(damping) * self.scale[free]
+        return self._steps([damping], fixed)[0]
+
+    def steps(self, dampings: Sequence[float], fixed: np.ndarray) -> list[Step]:
+        """Results of `step` for several dampings."""
+        if self.own is None:
+            return self._steps(dampings, fixed)
+        return [self._steps([damping], fixed)[0] for damping in dampings]  # rows that recover states may be large
+
+    def _steps(self, dampings: Sequence[float], fixed: np.ndarray) -> list[Step]:
+        """Results of `step` for several dampings, by one factorisation of their stacked systems."""
+        found = [self.eliminated(damping) for damping in dampings]
+        rows, free = np.stack([rows for rows, _ in found]), np.flatnonzero(~fixed)
+        s, n = rows.shape[1], len(free)
+        damped = np.zeros((len(rows), s + n, n + 1))
+        damped[:, :s] = rows[..., [*free, -1]]
+        damped[:, s + np.arange(n), np.arange(n)] = np.sqrt(dampings)[:, None] * self.scale[free]
         factor = np.asarray(np.linalg.qr(damped, mode="r"))
-        move, left = np.zeros(self.parameters), factor[n:, n]
-        move[free] = np.linalg.solve(factor[:n, :n], -factor[:n, n])
-        return Step(move, self._substituted(stored, move), max(0.0, self.cost() - 0.5 * float(left @ left)))
+        moves = np.zeros((len(rows), self.parameters))
+        moves[:, free] = np.linalg.solve(factor[:, :n, :n], -factor[:, :n, n:])[..., 0]
+        expected = np.maximum(0.0, self.cost() - 0.5 * (factor[:, n:, n] ** 2).sum(1))
+        return [
+            Step(move, self._substituted(stored, move), float(decrease))
+            for move, decrease, (_, stored) in zip(moves, expected, found, strict=True)
+        ]
 
     def eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:
         """Rows of the parameters only, and for each window the rows (k, q, .) from which its states are recovered."""

@@ -34,6 +34,7 @@ def load_recordings(
     *,
     resample: bool = False,
     zero_ctrl: bool = False,
+    ignore: Sequence[str] = (),
 ) -> Recordings:
     """Recordings from .npz or .csv files of equal length, one trajectory each.
 
@@ -44,14 +45,16 @@ def load_recordings(
     Args:
         sigma: standard deviation of the noise, for all sensors or by name.
         resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
+            Within a gap measurements are missing.
         zero_ctrl: set controls without a column to zero. A file without any control columns is read so, with a warning.
+        ignore: names of columns or arrays to leave out, such as those of a log that are not of the model.
 
     Raises ValueError that names the file, the row or column, and the remedy.
     """
     files = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(p) for p in paths]
     if not files:
         raise ValueError("load_recordings: no files are given")
-    parts = [_load(m, path, sigma, resample, zero_ctrl) for path in files]
+    parts = [_load(m, path, sigma, resample, zero_ctrl, ignore) for path in files]
     first = parts[0]
     for path, part in zip(files, parts, strict=True):
         if set(part.names) != set(first.names):
@@ -81,27 +84,35 @@ def _columns(m: Model, part: Recordings, names: Sequence[str]) -> np.ndarray:
     return np.concatenate([start[name] + np.arange(m.sensor_dim[m.name2id("sensor", name)]) for name in names])
 
 
-def _load(m: Model, path: Path, sigma: float | Mapping[str, float], resample: bool, zero_ctrl: bool) -> Recordings:
+def _load(
+    m: Model,
+    path: Path,
+    sigma: float | Mapping[str, float],
+    resample: bool,
+    zero_ctrl: bool,
+    ignore: Sequence[str],
+) -> Recordings:
     """One trajectory. Raises ValueError with the file and, where there is one, the row."""
     place: Callable[[int], str] = lambda row: f"row {row}"  # noqa: E731
     try:
-        part = _load_npz(path) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl)
+        part = _load_npz(path, ignore) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl, ignore)
         place = part.place
         return recordings(m, part.ctrl, part.sensors, time=part.time, sigma=sigma, resample=resample,
                           qpos=part.start.get("qpos"), qvel=part.start.get("qvel"))  # fmt: skip
     except RowError as error:
         raise ValueError(f"{path}, {place(error.row)}: {error.what}") from None
     except KeyError as error:
-        raise ValueError(f"{path}: {error.args[0]}") from None
+        remedy = "ignore=[...] leaves out what is not of the model"
+        raise ValueError(f"{path}: {error.args[0]} ({remedy})") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _load_npz(path: Path) -> _Part:
+def _load_npz(path: Path, ignore: Sequence[str]) -> _Part:
     """Arrays of one trajectory by name."""
     try:
         with np.load(path, allow_pickle=False) as loaded:
-            out = {name: loaded[name] for name in loaded.files}
+            out = {name: loaded[name] for name in loaded.files if name not in ignore}
     except (ValueError, EOFError) as error:
         raise ValueError(f"not an .npz file of numbers: {error}") from None
     if "ctrl" not in out:
@@ -112,9 +123,9 @@ def _load_npz(path: Path) -> _Part:
     return _Part(out, ctrl, time, start, lambda row: f"row {row}")
 
 
-def _load_csv(m: Model, path: Path, zero_ctrl: bool) -> _Part:
+def _load_csv(m: Model, path: Path, zero_ctrl: bool, ignore: Sequence[str]) -> _Part:
     """Controls, sensors and times of one trajectory by the names of the columns."""
-    header, table, lines = _read_table(path)
+    header, table, lines = _read_table(path, ignore)
     time = table[:, header.index("time")] if "time" in header else None
     ctrl = np.zeros((len(table), m.nu))
     driven: set[int] = set()
@@ -138,8 +149,8 @@ def _load_csv(m: Model, path: Path, zero_ctrl: bool) -> _Part:
     return _Part(sensors, ctrl, time, {}, lambda row: f"line {lines[row]}")
 
 
-def _read_table(path: Path) -> tuple[list[str], np.ndarray, list[int]]:
-    """Names of the columns, numbers (n, columns) with NaN for empty cells, and the line of each row."""
+def _read_table(path: Path, ignore: Sequence[str]) -> tuple[list[str], np.ndarray, list[int]]:
+    """Names of the columns but those to `ignore`, numbers (n, columns) with NaN for empty cells, and lines of rows."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
@@ -156,16 +167,17 @@ def _read_table(path: Path) -> tuple[list[str], np.ndarray, list[int]]:
         raise ValueError(f"the header has {twice[0]!r} {header.count(twice[0])} times")
     if not rows:
         raise ValueError("the file has no rows below the header")
-    table = np.full((len(rows), len(header)), np.nan)
+    kept = [j for j, name in enumerate(header) if name not in ignore]
+    table = np.full((len(rows), len(kept)), np.nan)
     for i, (line, row) in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"line {line}: {len(row)} cells, and the header has {len(header)}")
-        for j, cell in enumerate(row):
+        for place, j in enumerate(kept):
             try:
-                table[i, j] = float(cell) if cell.strip() else np.nan
+                table[i, place] = float(row[j]) if row[j].strip() else np.nan
             except ValueError:
-                raise ValueError(f"line {line}, column {header[j]!r}: {cell!r} is not a number") from None
-    return header, table, [line for line, _ in rows]
+                raise ValueError(f"line {line}, column {header[j]!r}: {row[j]!r} is not a number") from None
+    return [header[j] for j in kept], table, [line for line, _ in rows]
 
 
 def _sensor_column(m: Model, name: str) -> tuple[str, int]:

@@ -226,7 +226,7 @@ def levenberg(
             for i, linear in enumerate(problem.linear(point)):
                 at, gradient = point.free[i], linear.gradient()
                 fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0)) | (low == high)
-                steps = [linear.step(t, fixed) for t in trials[i]]
+                steps = linear.steps(trials[i], fixed)
                 expected[i] = steps[0].expected
                 moves += [(np.clip(at + s.free, low, high), point.shift[i] + s.shift) for s in steps]
             tried = Point(*(np.stack(x).astype(y.dtype) for x, y in zip(zip(*moves, strict=True), point, strict=True)))
@@ -318,7 +318,7 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     sizes = np.where(logs, 1.0, np.abs(free))
     residuals = problem.sample(point, starts)
     residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, : data.ctrl.shape[1]]
-    sentences += (*coloured(residual, y, data.names, sensor_sizes(problem.m, data.names)),)
+    sentences += (*coloured(residual * data.sigma, y, data.names, sensor_sizes(problem.m, data.names)),)
     sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
     if noise > FAILED:
         sentences += (

@@ -9,6 +9,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.describe import describe_struct
+from jaxsim.core.errors import did_you_mean
 from jaxsim.core.model import Model
 from jaxsim.identify import inertia as log_cholesky
 from jaxsim.math.safe import Array
@@ -171,7 +172,7 @@ def parameter(
     if field.startswith("opt."):
         return _option(m, field[4:], index, low, high, log, prior)
     if not hasattr(m, field) or field not in jaxsim.core.model.FLOATS:
-        raise TypeError(f"Model has no float field {field!r}")
+        raise TypeError(f"Model has no float field {field!r}{did_you_mean(field, jaxsim.core.model.FLOATS)}")
     rows, names = _rows(m, field, name)
     if field in ("body_ipos", "body_iquat"):
         _refuse_simple(m, rows)

@@ -81,6 +81,8 @@ class Problem:
         controller: Controller | None = None,
         chunk: int | None = None,
     ):
+        if not parameters:
+            raise ValueError("no parameters to identify")
         self.m, self.data, self.parameters, self.step = m, data, tuple(parameters), step
         self.loss, self.controller = loss or Loss(), controller
         self.labels = tuple(label for p in parameters for label in p.labels)
@@ -94,7 +96,7 @@ class Problem:
             tuple(p.form for p in parameters), tuple(columns.tolist()), step, controller, tuple(self.moved.tolist())
         )
         ends = None if self.ends is None else jnp.asarray(self.ends)
-        self.setting = Setting(m, jnp.asarray(self.deviations), ends, jnp.int32(self.window))
+        self.setting = Setting(m, jnp.asarray(self.deviations), ends, np.int32(self.window))
         self.chunk = min(self.trajectories, chunk or self._chunk())
         self.latest: tuple[Point, list[Linear], np.ndarray] | None = None  # of `linearised`
 
@@ -189,7 +191,7 @@ class Problem:
 
     def until(self, rows: int) -> "Problem":
         """The same problem with only the first rows of trajectories without windows."""
-        length = jnp.int32(rows)
+        length = np.int32(rows)
         return self.replace(setting=self.setting._replace(length=length), measured=self.measured[:, :rows], rows=rows)
 
     def differentiable_cost(self) -> Callable[[Array, Array], Array]:

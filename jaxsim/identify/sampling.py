@@ -6,6 +6,8 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import DataType
 
 LARGEST_SPREAD = 0.99  # of a time step, between the rows that are most early and most late: a clock's jitter, no gap
+GAP = 1.5  # median steps between two rows, from which on rows are missing between them
+NEAR_STEP = 0.01  # relative difference of the median step from the model's, below which a recording has its rate
 NEAR = 1e-9  # of a time step, within which two times are one
 
 
@@ -37,6 +39,12 @@ def sample_times(times: np.ndarray, timestep: float, resample: bool) -> np.ndarr
         return times[0] + timestep * np.arange(int((times[-1] - times[0]) / timestep + NEAR) + 1)
     step = float(np.median(np.diff(times)))
     row = int(np.argmax(spread > LARGEST_SPREAD))
+    if abs(step / timestep - 1) < NEAR_STEP and times[row] - times[row - 1] > GAP * step:
+        raise RowError(
+            f"rows are missing before time {times[row]:g}, which is off by {abs(off[row]):.3g} steps. "
+            "resample=True reads them as missing measurements, and holds the controls",
+            row,
+        )
     raise RowError(
         f"rows are {step:.6g} s apart (median) and the model's time step is {timestep:.6g} s, so that time "
         f"{times[row]:g} is off by {abs(off[row]):.3g} steps. Set the model's timestep, or pass resample=True",
@@ -49,7 +57,8 @@ def resampled(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Controls (k, n, nu), held, and measurements (k, n, ny), linear in time, at the times of `grid`.
 
-    A measurement next to a missing one is missing. Quaternions are normalised, with signs that agree.
+    A measurement next to a missing one is missing, and so is one within a gap. Quaternions are normalised, with signs
+    that agree.
     """
     before = np.searchsorted(times, grid + NEAR * float(m.opt.timestep), side="right") - 1
     after = np.minimum(before + 1, len(times) - 1)
@@ -59,7 +68,8 @@ def resampled(
     for entries in quaternions:
         opposed = (low[..., entries] * high[..., entries]).sum(-1, keepdims=True) < 0
         high[..., entries] = np.where(opposed, -high[..., entries], high[..., entries])
-    y = np.where(share < NEAR, low, low + share * (high - low))
+    gap = (times[after] - times[before] > GAP * np.median(np.diff(times)))[:, None] if len(times) > 1 else False
+    y = np.where(share < NEAR, low, np.where(gap & (share < 1 - NEAR), np.nan, low + share * (high - low)))
     for entries in quaternions:
         y[..., entries] /= np.linalg.norm(y[..., entries], axis=-1, keepdims=True)
     return ctrl[:, before], y

@@ -17,9 +17,11 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
-from jaxsim.engine.step.rollout import rollout
+from jaxsim.engine.step.rollout import rollout, select
 from jaxsim.identify.parameters import Form
+from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
+from jaxsim.native.stage import keeping_residuals
 
 Controller = Callable[[Data, Array, dict[str, Array]], Array]
 
@@ -94,13 +96,14 @@ class Simulator:
         gains = {f.channels[0]: f.to_value(x) for f, x in zip(self.forms, self.split(free), strict=True)
                  if f.kind == "controller"}  # fmt: skip
 
+        def seen(d: Data) -> tuple[Array, dict[str, Array]]:
+            return take(d.sensordata, np.array(self.columns)), select(d, outputs)
+
         def one(qpos: Array, qvel: Array, u: Array) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
             start = d.replace(qpos=qpos, qvel=qvel)
             driven = u if controller is None else lambda i, d, f=controller: f(d, u[i], gains)
-            last, found = rollout(
-                m, start, driven, len(u), outputs=("sensordata", *outputs), step=self.step, length=setting.length
-            )
-            return found.pop("sensordata")[:, np.array(self.columns)], (last.qpos, last.qvel), found
+            last, (y, found) = rollout(m, start, driven, len(u), outputs=seen, step=self.step, length=setting.length)
+            return y, (last.qpos, last.qvel), found
 
         ctrl = self._controls(setting.m, chunk.ctrl, free)
         qpos, qvel = self.started(setting, chunk, shift)
@@ -146,7 +149,8 @@ class Simulator:
         def along(*direction: Array) -> tuple:
             return jax.jvp(ahead, (free, shift), direction)
 
-        (y, gap, end), (moved, opened, _) = jax.vmap(along, out_axes=(None, 0))(*directions)
+        with keeping_residuals():
+            (y, gap, end), (moved, opened, _) = jax.vmap(along, out_axes=(None, 0))(*directions)
         later = jax.vmap(jax.linearize(lambda s: self.gaps(setting, end, s, chunk), shift)[1])(every)
         return y, gap, moved, opened, later
 

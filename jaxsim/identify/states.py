@@ -15,7 +15,8 @@ def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]
     """Positions (k, n, nq) and velocities (k, n, nv) of all rows, from the sensors.
 
     Positions are those of `jointpos` and `ballquat`, of a free joint `framepos` and `framequat` of its body. Velocities
-    are their central differences. Missing rows take the nearest row. The first row is the recording's initial state.
+    are their central differences, or `jointvel` where its noise by `sigma` is less than theirs. Missing rows take the
+    nearest row. The first row is the recording's initial state.
 
     Raises ValueError for a joint whose position no sensor of the recording measures.
     """
@@ -38,6 +39,12 @@ def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]
     difference = jaxsim.jit(jax.vmap(jax.vmap(lambda a, b: differentiate_pos(m, a, b, h))))
     steps = np.asarray(difference(jnp.asarray(qpos[:, :-1]), jnp.asarray(qpos[:, 1:])))
     qvel = np.concatenate([steps[:, :1], 0.5 * (steps[:, 1:] + steps[:, :-1]), steps[:, -1:]], 1)
+    for joint in map(int, np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))):
+        place, speed = (_column(m, joint, kind, columns) for kind in (SensorType.JOINTPOS, SensorType.JOINTVEL))
+        if place is None or speed is None:
+            continue
+        if data.sigma[speed[0]] < data.sigma[place[0]] / (2**0.5 * h):
+            qvel[..., m.jnt_dofadr[joint]] = _filled(data.measured[..., speed])[..., 0]
     qvel[:, 0] = data.qvel
     return qpos, qvel
 
@@ -50,7 +57,7 @@ def _sensors(m: Model, joint: int) -> tuple[SensorType, ...]:
 
 
 def _column(m: Model, joint: int, kind: SensorType, columns: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Columns of the measurements of a joint's position by a type of sensor, or None."""
+    """Columns of the measurements of a joint's position or velocity by a type of sensor, or None."""
     for name, found in columns.items():
         i = m.name2id("sensor", name)
         if m.sensor_type[i] != kind:

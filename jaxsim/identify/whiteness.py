@@ -6,6 +6,7 @@ import numpy as np
 
 LEVEL = 4.0  # standard deviations of a correlation of white noise, from which on one is named
 LEAST = 0.05  # correlation of neighbours, below which it changes no interval by more than some percent
+ROUNDING = 1e-6  # of a measurement's variation, below which residuals are rounding
 SHARE = 0.2  # of the residual's variation that a cause explains, from which on it is guessed
 SHAPES = {
     "bias": 'a bias (signal("bias", ...))',
@@ -17,7 +18,7 @@ SHAPES = {
 
 
 def coloured(residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: Sequence[int]) -> list[str]:
-    """A sentence for each sensor whose residuals (k, n, ny) are correlated from row to row, with a guess.
+    """A sentence with a guess for each sensor whose residuals (k, n, ny), in its units, are correlated between rows.
 
     The guess is the regressor that explains most of the residuals: the simulated signal y (k, n, ny) itself (a gain), a
     constant (a bias), its rate (a delay), the sign of its rate (backlash), or the double integral of that sign
@@ -30,9 +31,10 @@ def coloured(residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: S
         found = [_correlation(residual[..., i]) for i in columns]
         worst = int(np.argmax([abs(rho) / deviation for rho, deviation in found]))
         rho, deviation = found[worst]
-        if abs(rho) < max(LEVEL * deviation, LEAST):
+        r = residual[..., columns[worst]]
+        if abs(rho) < max(LEVEL * deviation, LEAST) or np.nanstd(r) < ROUNDING * np.std(y[..., columns[worst]]):
             continue
-        shares = _explained(residual[..., columns[worst]], y[..., columns[worst]])
+        shares = _explained(r, y[..., columns[worst]])
         best = max(shares, key=lambda shape: shares[shape])
         guess = f"; {100 * shares[best]:.0f} % look like {SHAPES[best]}" if shares[best] > SHARE else ""
         lines.append(f"residuals of {name} are not white (correlation of neighbours {rho:+.2f}): {_CAUSE}{guess}")

@@ -40,7 +40,7 @@ def world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) -
     return found
 
 
-def handler_call(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
+def handler_call(w: Writer, op: Operation, operands: list[Value], targets: Targets) -> list[Value]:
     """Write a call of another library's handler, which reads data and extents of its buffers, but not their types."""
     name = op.params["target_name"]
     declaration = f"XLA_FFI_Error* {name}(XLA_FFI_CallFrame*);"
@@ -48,7 +48,7 @@ def handler_call(w: Writer, op: Operation, operands: list[Value], _: Targets) ->
         w.tables.append(declaration)
     operands = [w.in_buffer(x) for x in operands]
     w.note_reads()
-    results = [w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs]
+    results = [targets.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs]
     with w.scope(""):
         for label, buffers, values in (("a", [x.buffer for x in operands], operands), ("r", results, op.outputs)):
             for i, (b, x) in enumerate(zip(buffers, values, strict=True)):

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from jaxsim.native.control import CONTROL, INNER, inner_functions, over_rows
-from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive, is_real
+from jaxsim.native.expressions import C_TYPES, ELEMENTWISE, UnsupportedPrimitive, is_real
 from jaxsim.native.gathers import rows_of_worlds
 from jaxsim.native.jaxpr import BLOCKS, CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
 from jaxsim.native.joins import SAME_PLACE, join, padded, parts_of_results, updated
 from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS, is_cheap
 from jaxsim.native.scatters import along_lists, is_searched, rows_to_look_for, scatter, update_lists
 from jaxsim.native.statements import STATEMENTS
-from jaxsim.native.storage import arrays_to_store, limit_of_operand, picks_few
+from jaxsim.native.storage import arrays_to_store, limit_of_operand, limit_of_spread, picks_few
 from jaxsim.native.sums import (
     LANES_OF_SUM,
     block_of_product,
@@ -25,6 +25,7 @@ from jaxsim.native.sums import (
     running,
     shared_sums,
     sparse_product,
+    sums_in_order,
     write_totals,
 )
 from jaxsim.native.writer import OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, reshaped, with_reads
@@ -162,7 +163,10 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
             return over_rows(w, op, operands, targets, compute)
         return STATEMENTS[op.name](w, op, operands, targets)
     limit = OFTEN_COST if op.name in OFTEN and not picks_few(op, w.lanes) else limit_of_operand(op, w.lanes)
-    operands = [scope.in_memory(v, limit) for v in op.inputs]
+    limits = [limit] * len(op.inputs)
+    if op.name in ELEMENTWISE and w.lanes == 1:
+        limits = [limit_of_spread(v.shape, op.outputs[0].shape) if v.shape else limit for v in op.inputs]
+    operands = [scope.in_memory(v, n) for v, n in zip(op.inputs, limits, strict=True)]
     target = targets.get(op.outputs[0])
     small = w.lanes == 1 and target is None and math.prod(op.outputs[0].shape) <= w.registers
     if op.name in SAME_PLACE and (same := reshaped(operands[0], op.outputs[0].shape)) is not None:
@@ -196,6 +200,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [running(w, op, operands[0], target)]
     if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
         return [long_cumsum(w, op, operands[0], target)]
+    if op.name == "dot_general" and w.lanes == 1 and (product := sums_in_order(w, op, operands, target)) is not None:
+        return [product]
     if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
         return [with_reads(op, product, operands)]
     if op.name == "dot_general" and w.lanes > 1 and (product := shared_sums(w, op, operands, target)) is not None:

@@ -12,7 +12,7 @@ from jaxsim.native.jaxpr import BLOCKS, GPU, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import SCATTERS
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
 from jaxsim.native.used import rows_in_use
-from jaxsim.native.writer import CYCLES_OF_LOAD, OFTEN_COST, Buffer, Targets, Value, Writer, named
+from jaxsim.native.writer import CYCLES_OF_LOAD, INDEX, OFTEN_COST, Buffer, Targets, Value, Writer, named
 from jaxsim.xla.compat import scan_lengths
 
 UNKNOWN_TRIPS = 4  # iterations assumed for a loop of unknown length, in estimates of cost
@@ -357,7 +357,7 @@ def _scan(
     ]
     k = next(w.names)
     i = f"({length - 1} - {k})" if p["reverse"] else k
-    with w.repeated(length), w.scope(f"for (int {k} = 0; {k} < {length}; ++{k})"):
+    with w.repeated(length), w.scope(f"for ({INDEX} {k} = 0; {k} < {length}; ++{k})"):
         w.sync()
         for q in places:
             if q.value.buffer:
@@ -400,7 +400,7 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
     i, total = next(w.names), w.name_of(count)
     most = op.inputs[1].shape[0]
     going = f"ANY({i} < {total})" if w.wide and not count.uniform else f"{i} < {total}"
-    with w.repeated(most / 2), w.scope(f"for (int {i} = 0; {i} < {most} && {going}; ++{i})"):
+    with w.repeated(most / 2), w.scope(f"for ({INDEX} {i} = 0; {i} < {most} && {going}; ++{i})"):
         for place in sums:
             if place.value.buffer:
                 place.value.buffer.version += 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from jaxsim.native.expressions import Index, linear, plus
-from jaxsim.native.jaxpr import BLOCKS, Flat, Operation, Var
+from jaxsim.native.jaxpr import BLOCKS, Flat, Operation, Term, Var
 from jaxsim.native.operations import JOINS, starts_of
 from jaxsim.native.writer import Buffer, Targets, Value, Writer, result_buffer
 
@@ -38,18 +38,31 @@ def join(
 
 
 def parts_of_results(flat: Flat, targets: Targets) -> Targets:
-    """Return places within `targets` for arrays that results are concatenated from, so that they are not copied."""
+    """Return places within `targets` for arrays that results are or are joined from, so that they are not copied."""
     maker = {v: op for op in flat.operations for v in op.outputs}
+
+    def source(v: Term) -> Term:
+        while isinstance(v, Var) and v in maker and maker[v].name in SAME_PLACE:
+            v = maker[v].inputs[0]
+        return v
+
     found: Targets = {}
     for v, buffer in targets.items():
+        own = source(v)
+        if (
+            own is not v
+            and isinstance(own, Var)
+            and own in maker
+            and own not in targets
+            and maker[own].name == "ffi_call"
+        ):
+            found[own] = buffer
         op = maker.get(v)
         if op is None or op.name != "concatenate" or op.params["dimension"]:
             continue
         begin = 0
         for x in op.inputs:
-            size, own = math.prod(x.shape), x
-            while isinstance(own, Var) and own in maker and maker[own].name in SAME_PLACE:
-                own = maker[own].inputs[0]
+            size, own = math.prod(x.shape), source(x)
             if isinstance(own, Var) and own in maker and own not in targets and own not in found:
                 place = Buffer(f"({buffer.name} + {begin})", buffer.dtype, size, 0, 0, given=True, part=(buffer, begin))
                 found[own] = place

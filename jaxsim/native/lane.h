@@ -17,14 +17,25 @@
 #define LET(type, name, ...) const type name = __VA_ARGS__
 #define VARIABLE(type, name, ...) type name = __VA_ARGS__
 #define DECLARE(type, name) type name
-#define EACH(i, n) for (int i = 0; i < (n); ++i)
-#define RANGE(i, first, end) for (int i = first; i < (end); ++i)
-#define UPTO(j, i) for (int j = 0; j <= (i); ++j)
+#if LANES > 1 || defined(__CUDACC_RTC__)
+typedef int INDEX;
+#else /* as wide as an address, so that a compiler adds constants to it there */
+#include <stddef.h>
+typedef ptrdiff_t INDEX;
+#endif
+#define EACH(i, n) for (INDEX i = 0; i < (n); ++i)
+#define RANGE(i, first, end) for (INDEX i = first; i < (end); ++i)
+#define UPTO(j, i) for (INDEX j = 0; j <= (i); ++j)
 #define ASSIGN(name, ...) (name = (__VA_ARGS__))
 #define AT(array, i) ((array)[i])
 #define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))
-#define INSIDE(i, most) (i)
+#define INSIDE(i, most) ((INDEX)(i))
 #define ANY(...) (__VA_ARGS__)
+#ifdef __CUDACC_RTC__
+#define IN_TURN()
+#else
+#define IN_TURN() __asm__("") /* a compiler would collect the numbers of a vector one by one */
+#endif
 #endif
 
 #if LANES == 1 && !defined(__CUDACC_RTC__)

@@ -21,7 +21,7 @@ TOKEN = re.compile(
     r"|([A-Za-z_]\w*)|(\+\+|--|&&|\|\||[<>=!]=|<<|>>|[-+*/%]=|[-+*/%<>=!&|^~?:,;(){}\[\]]))"
 )
 COMMENTS = re.compile(r"/\*.*?\*/|^[ \t]*#[^\n]*", re.DOTALL | re.MULTILINE)
-TYPES = {"float", "double", "int", "unsigned", "bool", "REAL", "long", "char", "signed"}
+TYPES = {"float", "double", "int", "unsigned", "bool", "REAL", "long", "char", "signed", "INDEX"}
 # operators of two operands, from those that bind least
 LEVELS = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"))
 LEVELS += (("*", "/", "%"),)
@@ -137,7 +137,7 @@ class _Reader:
 
 def _for(r: _Reader) -> Tree:
     r.take("(")
-    r.take("int")
+    r.take()  # its type
     name = r.take()
     r.take("=")
     first = r.expression()

@@ -1,6 +1,7 @@
 """Decide which arrays a program stores in memory, and which it computes wherever they are read."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,6 +27,13 @@ def limit_of_operand(op: Operation, lanes: int) -> int:
     if op.name in REDUCTIONS and x is not None:
         return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)), lanes)
     return 10**9
+
+
+def limit_of_spread(shape: Sequence[int], out: Sequence[int]) -> int:
+    """Return the cost of an entry above which one lane stores an operand that it reads again in an outer loop."""
+    last = max((d for d, n in enumerate(shape) if n > 1), default=0)
+    turns = math.prod(out[d] for d in range(last) if shape[d] == 1)
+    return math.ceil((CYCLES_OF_STORE + turns * CYCLES_OF_LOAD) / (turns - 1)) if turns > 1 else 10**9
 
 
 def picks_few(op: Operation, lanes: int) -> bool:

@@ -1,5 +1,6 @@
 """Write reductions, prefix sums and matrix products that are more than an expression of an entry."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +11,18 @@ import numpy as np
 from jaxsim.native.expressions import Index, c_type, chosen, is_real, linear, literal, plus
 from jaxsim.native.jaxpr import Flat, Operation, Term, Var
 from jaxsim.native.operations import CUMULATIVE, REDUCTIONS, STARTS, clamped, in_use
-from jaxsim.native.writer import CYCLES_OF_LOAD, RECOMPUTED, Body, Buffer, Loop, Value, Writer, named, result_buffer
+from jaxsim.native.writer import (
+    CYCLES_OF_LOAD,
+    RECOMPUTED,
+    Body,
+    Buffer,
+    Loop,
+    Value,
+    Writer,
+    named,
+    result_buffer,
+    written_out,
+)
 
 MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # most sums of a matrix product that a lane computes together; fewest terms of each
 TERM_OF_PRODUCT = 4  # instructions for a term of a sum over a row of a matrix
@@ -21,6 +33,7 @@ FEWEST_OF_TOTAL = 12  # numbers from which on a reduction is parallel; shorter o
 MOST_APART = 16  # distance, in operations, of reductions that are fused
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
+MOST_OF_ENTRIES = 0.7  # of a matrix's entries: more terms than that are not fewer
 
 
 def reduced_in_parts(w: Writer, op: Operation, x: Value) -> Value:
@@ -170,6 +183,63 @@ def long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Va
     w.write(body, [], rows, head)
     w.written(buffer)
     return w.stored(buffer, out.shape)
+
+
+def sums_in_order(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:
+    """Write the product with a constant matrix, such as sums over subtrees: parts that rows share are summed once.
+
+    One lane adds entry by entry, and then row to row. None if rows share little, or for other operations.
+    """
+    factor, out = _constant_factor(op), op.outputs[0]
+    x = operands[0 if factor is None else factor.side]
+    if factor is None or x.used is not None or math.prod(out.shape) <= w.registers:
+        return None
+    sums, axis, place = _shared_parts(factor.matrix), factor.axis, factor.place
+    own = [(r, k, scale) for r, (_, entries) in enumerate(sums) for k, scale in entries]
+    order = np.argsort([np.count_nonzero(row) for row in factor.matrix], kind="stable")
+    parts = [(int(r), part) for r in order for part in sums[r][0]]
+    if len(own) + len(parts) > MOST_OF_ENTRIES * np.count_nonzero(factor.matrix):
+        return None
+    buffer = result_buffer(w, op, operands, target)
+    w.fill(buffer, w.constant(np.zeros(math.prod(out.shape), out.dtype)), (math.prod(out.shape),))
+    scales = w.constant(np.asarray([scale for *_, scale in own], out.dtype))
+
+    def entry_of(body: Body, t: Index, rest: Sequence[Index], source: Index) -> str:
+        term, scale = body.at(x, [*rest[:axis], source, *rest[axis:]]), body.at(scales, [t])
+        return term if scale == literal(1, out.dtype) else f"{scale} * {term}"
+
+    def row_of(body: Body, _: Index, rest: Sequence[Index], source: Index) -> str:
+        return body.load(buffer, body.index(linear([*rest[:place], source, *rest[place:]], out.shape)))
+
+    _add(w, buffer, out.shape, place, [(r, k) for r, k, _ in own], entry_of)
+    _add(w, buffer, out.shape, place, parts, row_of)
+    return w.stored(buffer, out.shape)
+
+
+def _add(
+    w: Writer,
+    buffer: Buffer,
+    shape: Sequence[int],
+    place: int,
+    pairs: Sequence[tuple[int, int]],
+    term: Callable[[Body, Index, Sequence[Index], Index], str],
+) -> None:
+    """Add terms to rows of an array, along axis `place`, in the order of the pairs (row, source of its term)."""
+    if not pairs:
+        return
+    body, lengths = w.body(), [n for d, n in enumerate(shape) if d != place]
+    inner = written_out(lengths)
+    head, (t, *outer) = w.every(body, (len(pairs), *lengths[:inner]))
+    tables = (np.asarray(k, np.int32) for k in zip(*pairs, strict=True))
+    row, source = (body.index(f"INSIDE({body.at(w.constant(k), [t])}, {k.max()})") for k in tables)
+    stores = []
+    for rest in itertools.product(*map(range, lengths[inner:])):
+        index = [*outer, *rest]
+        at = body.index(linear([*index[:place], row, *index[place:]], shape))
+        total = body.fresh(buffer.dtype, f"AT({buffer.name}, {at}) + {term(body, t, index, source)}")
+        stores.append(f"PUT({buffer.name}, {at}, {total});")
+    w.write(body, stores, len(pairs) * math.prod(lengths[:inner]), head)
+    w.written(buffer)
 
 
 def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value | None:

@@ -70,6 +70,7 @@ template <class To, class X> static inline auto wrap(X x) {
 }
 #define WRAP(type, ...) wrap<type>(__VA_ARGS__)
 
+typedef int INDEX;
 #define EACH(i, n) for (int i = 0; i < (n); ++i)
 #define RANGE(i, first, end) for (int i = first; i < (end); ++i)
 #define UPTO(j, i) for (int j = 0; j <= (i); ++j)

@@ -18,7 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.native.expressions import ELEMENTWISE, Index, Part, c_type, chosen, linear, literal, unravelled
+from jaxsim.native.expressions import (
+    ELEMENTWISE,
+    Index,
+    Looked,
+    Part,
+    c_type,
+    chosen,
+    linear,
+    literal,
+    looked,
+    looked_up,
+    unravelled,
+)
 from jaxsim.native.jaxpr import BLOCKS, CORE, GPU, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
@@ -29,6 +41,9 @@ CYCLES_OF_LOAD, CYCLES_OF_INDEX, CYCLES_OF_STORE = 2, 2, 4  # cost of a load, of
 RECOMPUTED = 8  # instructions: a value is recomputed up to this cost, and stored above it
 SELECTED = 6  # variables among which a select chooses; a longer array is stored
 CYCLES_OF_HEAD, CYCLES_OF_WAIT = 5, 10  # cost of beginning a loop, of a barrier
+INDEX = "INDEX"  # the type of indices
+CYCLES_OF_GATHER = 8  # of a number that a vector of entries gathers
+IN_TURN = "IN_TURN();"  # in a loop of which no vectors are made
 ONE = "if (lane == 0)"  # the head of statements that one lane executes for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
 NAMES = re.compile(r"\b[A-Za-z_]\w*")
@@ -85,11 +100,21 @@ class Value:
     symmetric: bool = False  # a square matrix
     used: tuple[int, str] | None = None  # an axis, and an expression: how many of its first entries are in use
     unset: bool = False  # uninitialised: its numbers do not matter
+    known: np.ndarray | None = None  # the numbers of a constant
+    chosen: "Chosen | None" = None
 
     @property
     def size(self) -> int:
         """Number of entries."""
         return math.prod(self.shape)
+
+
+class Chosen(NamedTuple):
+    """An array that is another one's `entries` at flat `places`, and a literal elsewhere."""
+
+    places: np.ndarray
+    entries: Value
+    otherwise: str
 
 
 def stored(buffer: Buffer, shape: Sequence[int]) -> Value:
@@ -122,26 +147,34 @@ class Body:
         self.names = names
         self.cost = 0.0
         self.times = 1.0
+        self.gathered = 0.0  # numbers at indices that other arrays hold
         self.continues = False  # the lanes' last loop, whose expressions it uses
 
     def let(self, dtype: Any, expression: str) -> str:
         """Return the name of a constant with this value; the expression itself if it is a name or a literal."""
         if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].replace(".", "").isalnum()):
             return expression
-        key = (c_type(dtype), expression)
+        return self._named(c_type(dtype), expression)
+
+    def _named(self, kind: str, expression: str) -> str:
+        key = (kind, expression)
         if (found := self.known.get(key)) is None:
             found = self.known[key] = next(self.names)
-            self.lines.append(f"LET({key[0]}, {found}, {expression});")
+            self.lines.append(f"LET({kind}, {found}, {expression});")
         return found
 
     def index(self, i: Index) -> Index:
         """Return an index as a number or a name."""
         if isinstance(i, int):
             return i
-        if not i.isidentifier() and ("int", i) not in self.known:
+        found = looked_up(i) if isinstance(i, Part) and not i.isidentifier() else None
+        text = i if found is None else found.having(found.numbers)
+        if text.isidentifier():
+            return i
+        if (INDEX, text) not in self.known:
             self.cost += CYCLES_OF_INDEX * self.times
-        name = self.let(np.dtype(np.int32), i)
-        return i.named(name) if isinstance(i, Part) else name
+        name = self._named(INDEX, text)
+        return i.named(name) if isinstance(i, (Part, Looked)) else name
 
     def load(self, buffer: Buffer, i: Index) -> str:
         """Return the entry of a buffer at a linear index."""
@@ -188,11 +221,15 @@ class Body:
     def loop(self, count: int, used: str | None = None, first: str = "0") -> Iterator[str]:
         """Write a loop from `first` on and yield its index; `used` is an expression of its end, if not `count`."""
         name, outer, times = next(self.names), self.known, self.times
-        self.lines.append(f"for (int {name} = {first}; {name} < {used or count}; ++{name}) {{")
+        self.lines.append(f"for ({INDEX} {name} = {first}; {name} < {used or count}; ++{name}) {{")
         self.known, self.times = self.known.new_child(), times * (count / 2 if used else count)
         yield name
         self.known, self.times = outer, times
         self.lines.append("}")
+
+
+def _itself(index: Sequence[Index]) -> Sequence[Index]:
+    return index
 
 
 @dataclass
@@ -355,11 +392,14 @@ class Writer:
         if np.issubdtype(x.dtype, np.floating) and not np.isfinite(x).all():
             bits = np.ascontiguousarray(x).view(np.int32 if x.dtype.itemsize == 4 else np.int64)
         is_range = steps.size > 0 and bool((steps == steps[0]).all())
+        alike = [x.size > 0 and bool((x == x.take([0], axis)).all()) for axis in range(x.ndim)]
 
         def entry(body: Body, index: Sequence[Index]) -> str:
-            i = linear(index, x.shape)
+            i = linear([0 if a else k for a, k in zip(alike, index, strict=True)], x.shape)
             if isinstance(i, int):
                 return literal(flat[i], x.dtype)
+            if self.lanes == 1 and (found := looked_up(i)) is not None:
+                return self.constant(flat[np.clip(found.numbers, 0, x.size - 1)]).entry(body, [found.at])
             if same:
                 return literal(flat[0], x.dtype)
             if is_range:
@@ -367,9 +407,10 @@ class Writer:
             body.cost += CYCLES_OF_LOAD * body.times
             if bits is not None:
                 return body.let(x.dtype, f"number_of_{8 * x.dtype.itemsize}_bits(AT({self.table(bits)}, {i}))")
-            return body.let(x.dtype, f"AT({self.table(x)}, {i})")
+            name = body.let(x.dtype, f"AT({self.table(x)}, {i})")
+            return looked(name, flat, i, self.table) if self.lanes == 1 and x.dtype == np.int32 else name
 
-        return Value(x.shape, x.dtype, entry, 0 if same or is_range else 1, uniform=True)
+        return Value(x.shape, x.dtype, entry, 0 if same or is_range else 1, uniform=True, known=x)
 
     def in_registers(self, x: Value) -> Value:
         """Return an array as constants of this block; with several lanes, every lane has them."""
@@ -431,7 +472,7 @@ class Writer:
         buffer: Buffer,
         x: Value,
         shape: Sequence[int],
-        place: Callable[[Sequence[Index]], Sequence[Index]] = lambda i: i,
+        place: Callable[[Sequence[Index]], Sequence[Index]] = _itself,
         own: Sequence[int] | None = None,
     ) -> None:
         """Write an array into a buffer of that shape, entry i at `place(i)`; one lane writes all entries of axes `own`.
@@ -440,9 +481,12 @@ class Writer:
         """
         if not x.size:
             return
+        shape = tuple(shape)
         if x.symmetric and self.lanes == 1:
             return self._fill_symmetric(buffer, x)
-        shape, last = tuple(shape), len(x.shape)
+        if x.chosen is not None and self.lanes == 1 and shape == x.shape and place is _itself and buffer not in x.reads:
+            return self._fill_chosen(buffer, x.chosen, x)
+        last = len(x.shape)
         every = {tuple(range(written_out(x.shape), last)) if own is None else tuple(own)}
         if own is None and self.lanes > 1:
             every |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
@@ -463,6 +507,16 @@ class Writer:
         value = body.at(x, [i, j])
         stores = [f"PUT({buffer.name}, {body.index(linear(at, x.shape))}, {value});" for at in ([i, j], [j, i])]
         self.write(body, stores, n * (n + 1) // 2, f"EACH({i}, {n}) UPTO({j}, {i})")
+        self.written(buffer)
+
+    def _fill_chosen(self, buffer: Buffer, chosen: Chosen, x: Value) -> None:
+        """Write an array that is a constant but at some places."""
+        self.fill(buffer, Value((x.size,), x.dtype, lambda *_: chosen.otherwise), (x.size,))
+        body = self.body()
+        head, (t,) = self.every(body, (len(chosen.places),))
+        at = body.at(self.constant(chosen.places.astype(np.int32)), [t])
+        value = body.at(chosen.entries, unravelled(at, chosen.entries.shape))
+        self.write(body, [f"PUT({buffer.name}, {at}, {value});"], len(chosen.places), head)
         self.written(buffer)
 
     def every(self, body: Body, lengths: Sequence[int], used: tuple[int, str] | None = None) -> tuple[str, list[Index]]:
@@ -530,6 +584,8 @@ class Writer:
         in any order.
         """
         self.read(body.reads)
+        if self.lanes == 1 and not self.wide and body.gathered * CYCLES_OF_GATHER > body.cost:
+            stores = [IN_TURN, *stores]
         outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head
         if outer:  # a compiler cannot know that stores leave what an outer loop reads as it is
             inner = head[len(outer) + 1 :]
@@ -575,6 +631,7 @@ class Writer:
             unread = {b.name for b in self.buffers if not b.given and 0 < often[b.name] == stores[b.name]}
             self.buffers = [b for b in self.buffers if b.name not in unread]
             self.lines = [line for line in self.lines if not _is_unread(line, unread, often)]
+        self.tables = [t for t in self.tables if not t.startswith("TABLE") or often[t.split("[", 1)[0].split()[-1]]]
 
     @contextmanager
     def within(self, mask: str, masked: Iterable[Buffer] = ()) -> Iterator[None]:

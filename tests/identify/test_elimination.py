@@ -68,6 +68,20 @@ def test_parameters_that_are_fixed_do_not_move_and_damping_shortens_the_step():
     assert np.linalg.norm(linear.step(100.0, none).free) < 0.1 * np.linalg.norm(linear.step(1e-14, none).free)
 
 
+def test_steps_of_several_dampings_are_those_of_damped_least_squares():
+    shared = np.random.default_rng(3).standard_normal((40, P + 1))
+    linear = Linear.joined([compressed(shared[:, None], None, np.zeros((40, 1, 0)), 0)], np.zeros((0, P + 1)))
+    fixed = np.array([True, *[False] * (P - 1)])
+    a, r = shared[:, 1:-1], shared[:, -1]
+    for damping, step in zip((1e-3, 1.0, 30.0), linear.steps((1e-3, 1.0, 30.0), fixed), strict=True):
+        normal = a.T @ a
+        move = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -a.T @ r)
+        np.testing.assert_allclose(step.free, [0, *move], rtol=1e-9)
+        left = a @ move + r
+        decrease = r @ r - left @ left - damping * (np.diag(normal) * move**2).sum()
+        np.testing.assert_allclose(step.expected, 0.5 * decrease, rtol=1e-9)
+
+
 def test_many_rows_are_factorised_in_blocks():
     rows = np.random.default_rng(0).standard_normal((3, 1, BLOCK + 7, 4))
     factor = compressed(rows, None, np.zeros((3, 1, 0)), 0).shared

@@ -197,6 +197,16 @@ def test_states_come_from_sensors_and_a_joint_without_one_is_named():
         ident.Problem(blind, bad, damping(blind), window=30)
 
 
+def test_velocities_are_those_of_a_sensor_whose_noise_is_less_than_that_of_differences():
+    m = jaxsim.load_model(PENDULUM.format(d=0.1).replace("</sensor>", '<jointvel name="v" joint="hinge"/></sensor>'))
+    time = 0.01 * np.arange(20)
+    measured = {"q": np.sin(time), "v": 5 + time}
+    measured["v"][4] = np.nan
+    for deviation, found in ((0.09, np.where(np.isnan(measured["v"]), 5.03, measured["v"])), (0.11, np.cos(time))):
+        data = ident.recordings(m, np.zeros((20, m.nu)), measured, sigma={"q": 1e-3 * 2**0.5, "v": deviation})
+        np.testing.assert_allclose(ident.measured_states(m, data)[1][0, 1:-1, 0], found[1:-1], atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -245,6 +255,7 @@ def test_residuals_that_are_not_white_are_named_with_a_guess():
     for cause, found in ((2 * rate, "a delay"), (2 * np.sign(rate), "backlash"), (2.0, "a bias"), (2 * y, "a gain")):
         (line,) = coloured(noise + cause, y, ["q"], [1])
         assert line.startswith("residuals of q are not white") and found in line
+    assert coloured(1e-8 * rate, y, ["q"], [1]) == []  # rounding of an exact fit
 
 
 def test_a_profile_of_a_quadratic_cost_is_the_interval_and_uses_no_other_program():

@@ -198,3 +198,26 @@ def test_recordings_of_different_lengths_are_refused_with_both_files(m, tmp_path
     third = write(tmp_path / "c.csv", "ctrl:a,ctrl:b,left:q", TABLE[:, 1:])
     with pytest.raises(ValueError, match=re.escape(f"{third} has the sensors left:q, and {first} p")):
         ident.load_recordings(m, [first, third])
+
+
+def test_columns_that_are_not_of_the_model_are_left_out_on_request(m, tmp_path):
+    head, rows = HEAD + ",temperature", np.column_stack([TABLE, np.full(N, 21.0)])
+    path = write(tmp_path / "r.csv", head, rows)
+    refused(m, path, r"no sensor named 'temperature' \(ignore=\[\.\.\.\] leaves out")
+    np.testing.assert_array_equal(ident.load_recordings(m, path, ignore=["temperature"]).measured[0, :, 0], ANGLE)
+    np.savez(tmp_path / "r.npz", ctrl=CTRL, p=ANGLE, temperature=np.full(N, 21.0))
+    assert ident.load_recordings(m, tmp_path / "r.npz", ignore=["temperature"]).names == ("p",)
+
+
+def test_a_gap_is_named_and_resampled_to_missing_measurements(m, tmp_path):
+    path = write(tmp_path / "r.csv", HEAD, np.delete(TABLE, [7, 8, 9], 0))
+    refused(m, path, r"line 9: rows are missing before time 0\.1, .*off by 3 steps.*resample=True")
+    data = ident.load_recordings(m, path, resample=True)
+    assert np.flatnonzero(np.isnan(data.measured[0, :, 0])).tolist() == [7, 8, 9]
+    np.testing.assert_allclose(data.measured[0, 10:, 0], ANGLE[10:], atol=1e-9)
+    np.testing.assert_array_equal(data.ctrl[0, 7:10], CTRL[[6, 6, 6]])
+
+
+def test_recordings_without_a_measurement_are_refused(m):
+    with pytest.raises(ValueError, match=r"all measurements of p are missing \(NaN\)"):
+        ident.recordings(m, CTRL, {"p": np.full(N, np.nan)})

@@ -77,6 +77,28 @@ def sums_over_tree(x, y):
     return ancestors @ x, ancestors.T @ x, y @ ancestors, few @ x
 
 
+def at_known_places(x, y):
+    """Few entries in zeros, a part of a product, one row for all rows, places that lie outside."""
+    row, column = np.tril_indices(6)
+    place = np.full((6, 6), -1)
+    place[row, column] = place[column, row] = np.random.default_rng(0).permutation(21)
+    expanded = jnp.where(place % 3 == 0, x[np.maximum(place, 0)], 0.0)
+    rows = jnp.asarray(np.tile([[1.0, 2.0, 3.0]], (6, 1)))
+    outside = x.at[np.arange(-3, 30, 2)].get(mode="fill", fill_value=2.0)
+    return (
+        expanded,
+        (y @ y.T).reshape(-1)[row * 6 + column],
+        y[:, :3] * rows,
+        outside,
+        jnp.where(place < 3, 1.0, y @ y.T),
+    )
+
+
+def read_again(x, y):
+    """Operands that are costly to compute, for each of several rows."""
+    return jnp.tanh(x)[None, :, None] * y[:, None, :] + jnp.sin(x * x)[:, None]
+
+
 def of_rows(x, y):
     """Rows that one lane hands on, rows that others read, and parts of the same array."""
     a = jnp.stack([x[:, 0] * y[:, 1], x[:, 1] - y[:, 0], x[:, 2] * 2], -1)
@@ -194,6 +216,8 @@ CASES = {
     "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x[:, 0])), numbers(20, 30)),
     "sums over a tree": (sums_over_tree, numbers(9, 6), numbers(20, 9)),
     "rows of arrays one after the other": (of_rows, numbers(13, 3), numbers(13, 3)),
+    "at known places": (at_known_places, numbers(21), numbers(6, 4)),
+    "operands that are read again": (read_again, numbers(20), numbers(5, 9)),
     "products": (einsum, numbers(20, 12), numbers(12, 7)),
     "integers": (of_integers, integers(100, 33)),
     "functions": (functions, numbers(33)),

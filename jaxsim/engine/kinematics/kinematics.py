@@ -14,7 +14,7 @@ from jaxsim.core.types import CamLightType, JointType
 from jaxsim.engine.structure import tables
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
-from jaxsim.math.arrays import dot_static, gather, is_numpy, matvec, merge, take
+from jaxsim.math.arrays import dot_static, entry_at, gather, is_numpy, matvec, merge, take, with_entry
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.xla.fusion import fusion_barrier
@@ -24,8 +24,8 @@ from jaxsim.xla.fusion import fusion_barrier
 def kinematics(m: Model, d: Data) -> Data:
     """Compute forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
 
-    Every body and every joint is a node of one tree with its own transformation; pointer jumping composes them, in one
-    round for each power of two of the depth.
+    Every body and every joint is a node of one tree with its own transformation. One lane composes them in turn; others
+    by pointer jumping, in one round for each power of two of the depth.
     """
     xp = xp_of(m.body_pos, d.qpos)
     nodes = tables.nodes(m)
@@ -89,7 +89,25 @@ def compose(nodes: tables.Nodes, frame: Array) -> Array:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _composed(nodes: tables.Nodes, frame: Array) -> Array:
-    return compose_by_jumps(nodes.jumps, frame)
+    in_turn, by_jumps = partial(compose_in_turn, nodes), partial(compose_by_jumps, nodes.jumps)
+    return lax.platform_dependent(frame, core=in_turn, vectors=in_turn, tpu=in_turn, default=by_jumps)
+
+
+def compose_in_turn(nodes: tables.Nodes, frame: Array) -> Array:
+    """Compose frames one after the other, parents first: fewer operations than jumps, none of them in parallel."""
+
+    def one(frame: Array, pair: Array) -> tuple[Array, None]:
+        node, parent = pair
+        return with_entry(frame, node, _moved(entry_at(frame, parent), entry_at(frame, node))), None
+
+    pairs = np.stack([nodes.order, nodes.jumps[0][nodes.order]], 1).astype(np.int32)
+    return lax.scan(one, frame, jnp.asarray(pairs))[0]
+
+
+def _moved(above: Array, frame: Array) -> Array:
+    """Return frames (..., 7) that are given in others, in what those are given in."""
+    (above_pos, above_quat), (pos, quat) = (map(c.split, (x[..., :3], x[..., 3:])) for x in (above, frame))
+    return c.join((*c.add(above_pos, c.quat_rotate(above_quat, pos)), *c.quat_mul(above_quat, quat)))
 
 
 @_composed.defjvp
@@ -126,9 +144,7 @@ def compose_by_jumps(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
     """Compose frames by pointer jumping: a loop over rounds, so that one round is compiled for all."""
 
     def jump_over(frame: Array, jump: Array) -> tuple[Array, None]:
-        above, (pos, quat) = gather(frame, jump), map(c.split, _parts(frame))
-        above_pos, above_quat = map(c.split, _parts(above))
-        return c.join((*c.add(above_pos, c.quat_rotate(above_quat, pos)), *c.quat_mul(above_quat, quat))), None
+        return _moved(gather(frame, jump), frame), None
 
     if is_numpy(frame) or len(jumps) < 2:
         for jump in jumps:

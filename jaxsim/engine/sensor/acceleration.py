@@ -14,6 +14,7 @@ from jaxsim.engine.sensor.limit import first_limit
 from jaxsim.math.arrays import add_at, matvec_t, take
 from jaxsim.math.safe import Array
 from jaxsim.math.spatial import shift_force
+from jaxsim.native.rows import over_rows, rows_in_use
 
 
 def touch(m: Model, d: Data, ids: np.ndarray) -> Array:
@@ -24,16 +25,19 @@ def touch(m: Model, d: Data, ids: np.ndarray) -> Array:
     if not d.efc.layout.ncontact:
         return jnp.zeros(len(ids), d.sensordata.dtype)
     sites = m.sensor_objid[ids]
-    force = contact_forces(d)[:, 0]
-    body = bodies_of_geoms(m, d)
-    normal = d.contact.frame[:, :3]
-    on_body = body[None] == m.site_bodyid[sites][:, None, None]
-    is_pushed = on_body.any(-1) & (d.contact.efc_address >= 0) & (force > 0)
-    outward = jnp.where(on_body[..., 1:], -normal, normal)
-    mat = take(d.site_xmat, sites).reshape(-1, 1, 3, 3)
-    local = matvec_t(mat, d.contact.pos[None] - take(d.site_xpos, sites)[:, None])
-    hit = rays_meet_shapes(m.site_type[sites], take(m.site_size, sites), local, matvec_t(mat, outward))
-    return jnp.where(is_pushed & hit, force, 0).sum(1)
+    kind, own = m.site_type[sites], m.site_bodyid[sites][:, None, None]
+
+    def of_contacts(shared: tuple[Array, ...], rows: tuple[Array, ...]) -> tuple[tuple[()], Array]:
+        (origin, mat, size), (normal, pos, force, body) = shared, rows
+        on_body = body[None] == own
+        outward, axes = jnp.where(on_body[..., 1:], -normal, normal), mat.reshape(-1, 1, 3, 3)
+        hit = rays_meet_shapes(kind, size, matvec_t(axes, pos[None] - origin[:, None]), matvec_t(axes, outward))
+        return (), jnp.where(on_body.any(-1) & (force > 0) & hit, force, 0).sum(1)
+
+    used = rows_in_use(d.contact.efc_address >= 0)
+    shared = take(d.site_xpos, sites), take(d.site_xmat, sites), take(m.site_size, sites)
+    rows = d.contact.frame[:, :3], d.contact.pos, contact_forces(d)[:, 0], bodies_of_geoms(m, d)
+    return over_rows(of_contacts, used, shared, rows)[1]
 
 
 def accelerometer(m: Model, d: Data, ids: np.ndarray) -> Array:

@@ -20,13 +20,15 @@ class Nodes(NamedTuple):
     """The tree of frames: a node for every body, then one for every joint; `jumps` are the rounds of pointer jumping.
 
     `body` is the node of a body's own frame: its last joint's or its own; `joint` is the node before each joint, whose
-    frame holds the joint's anchor and axis. `root` is the node below the world above each node, and `ancestor` the mask
+    frame holds the joint's anchor and axis. `order` are the nodes below the world, parents first. `root` is the node
+    below the world above each node, and `ancestor` the mask
     (n, n) of the nodes on its path, without the world; None for large models.
     """
 
     jumps: tuple[np.ndarray, ...]
     body: np.ndarray
     joint: np.ndarray
+    order: np.ndarray
     root: np.ndarray
     ancestor: np.ndarray | None
 
@@ -46,16 +48,17 @@ def nodes(m: Any) -> Nodes:
     parent[: m.nbody] = last[m.body_parentid]
     first = m.body_jntadr[m.jnt_bodyid] == np.arange(m.njnt)
     parent[m.nbody :] = np.where(first, m.jnt_bodyid, joint - 1)
-    root, above = np.arange(len(parent)), parent
+    root, above, depth = np.arange(len(parent)), parent, np.zeros(len(parent), int)
     while above.any():
-        root, above = np.where(above, above, root), parent[above]
+        root, depth, above = np.where(above, above, root), depth + (above > 0), parent[above]
+    order = np.argsort(depth, kind="stable")
     ancestor = None
     if len(parent) <= DENSE_NODES:
         ancestor = np.eye(len(parent), dtype=bool)
         for jump in pointer_jumps(parent):
             ancestor |= ancestor[jump]
         ancestor[:, 0] = False
-    return Nodes(pointer_jumps(parent), last, parent[m.nbody :], root, ancestor)
+    return Nodes(pointer_jumps(parent), last, parent[m.nbody :], order[order > 0], root, ancestor)
 
 
 def quat_address(jnt_type: np.ndarray, jnt_qposadr: np.ndarray) -> np.ndarray:

@@ -87,6 +87,16 @@ def test_frames_move_as_the_sum_of_what_the_nodes_above_them_do(dense, monkeypat
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), ours, rounds)
 
 
+def test_frames_that_are_composed_one_after_the_other_are_those_of_the_rounds():
+    m = jaxsim.load_model(HUMANOID)
+    nodes = tables.nodes(m)
+    frame = np.random.default_rng(0).standard_normal((m.nbody + m.njnt, 7))
+    frame[0] = [0, 0, 0, 1, 0, 0, 0]
+    frame[:, 3:] /= np.linalg.norm(frame[:, 3:], axis=1, keepdims=True)
+    in_turn = kinematics.compose_in_turn(nodes, jnp.asarray(frame))
+    np.testing.assert_allclose(in_turn, kinematics.compose_by_jumps(nodes.jumps, frame), rtol=1e-9, atol=1e-9)
+
+
 TREE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos=".1 .2 1" quat=".8 .6 0 0"><freejoint/>
 <geom size=".1" pos=".1 0 0" quat=".6 0 .8 0"/><body pos="0 .3 0" quat=".6 0 .8 0"><joint axis="0 .6 .8" pos=".05 0 0"/>
 <joint type="slide" axis="1 0 0"/><geom type="box" size=".1 .2 .3"/><body pos=".2 0 .1"><joint type="ball"/>
