@@ -27,7 +27,7 @@ from jaxsim.engine.step.forward import by_backend
 from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
-from jaxsim.native.linalg import cholesky, solve
+from jaxsim.native.linalg import cholesky, eigh, solve
 from jaxsim.native.stage import tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
@@ -53,6 +53,7 @@ NATIVE_STATES, NATIVE_CONTROLS = 16, 3  # of problems whose backward pass is a n
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 Step = Callable[[Model, Data], Data]
+Limits = tuple[Array, Array]
 
 
 class Problem(NamedTuple):
@@ -93,8 +94,20 @@ class Expansion(NamedTuple):
     curve: Array
 
 
+class Laws(NamedTuple):
+    """Control laws: changes of the controls (laws, n, nu), gains (laws, n, nu, nx), and expected improvements (laws,).
+
+    One of Gauss-Newton; with second derivatives those of `_newton`. The last is not tried where minus infinity is
+    expected of it.
+    """
+
+    feed: Array
+    gains: Array
+    promised: Array
+
+
 class Search(NamedTuple):
-    """State of the loop: the best path, its expansion, and the control law that is tried next."""
+    """State of the loop: the best path, its expansion, and the control laws that are tried next."""
 
     controls: Array
     states: dict[str, Any]
@@ -105,11 +118,10 @@ class Search(NamedTuple):
     multipliers: Multipliers
     violation: Array
     expansion: Expansion
-    feed: Array
-    gains: Array
-    promised: Array
+    laws: Laws
+    promised: Array  # improvement, that of the most hopeful law
     weight: Array
-    fresh: Array  # whether the control law is the first one after an expansion
+    fresh: Array  # whether these are the first laws after an expansion
     rounds: Array
     count: Array
     history: Array
@@ -207,8 +219,9 @@ def ddp(
     """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
 
     They are contracted with the costate, so that a step costs one derivative of a gradient for each direction. Second
-    derivatives of residuals are added. A round is a step of Newton's method if all Hessians by the controls are
-    positive; else second derivatives are halved until they are, and left out at last, as in `ilqr`.
+    derivatives of residuals are added. An iteration takes the best of three rollouts. The first is a step of Newton's
+    method if all Hessians by the controls are positive; else second derivatives are halved until they are. The second
+    takes of second derivatives what is convex at each step, the third none, as in `ilqr`.
     """
     options = Ddp() if options is None else options
     rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
@@ -266,7 +279,7 @@ def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program
         end.converged & ~end.flat & ~violated,
         jnp.maximum(end.count, 0),
         violation,
-        end.gains,
+        end.laws.gains[0],
         end.states,
     )
     return result, end
@@ -287,6 +300,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     rows = jax.tree.map(lambda x: zeros(n + 1, *x.shape), rows)
     big = jnp.asarray(jnp.inf, dtype)
     no, yes = jnp.asarray(False), jnp.asarray(True)
+    laws = 3 if options.second_order else 1
     blocks = [(nx,), (m.nu,), (nx, nx), (m.nu, m.nu), (m.nu, nx), (nx, nx), (nx, m.nu)]
     blocks.append((nx + m.nu, nx + m.nu) if options.second_order else (0, 0))
     return Search(
@@ -299,8 +313,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
         multipliers=terms.no_multipliers(problem.costs, rows, jnp.asarray(options.penalty, dtype)),
         violation=jnp.asarray(0, dtype),
         expansion=Expansion(*(zeros(n + 1, *shape) for shape in blocks)),
-        feed=zeros(n, m.nu),
-        gains=zeros(n, m.nu, nx),
+        laws=Laws(zeros(laws, n, m.nu), zeros(laws, n, m.nu, nx), jnp.where(jnp.arange(laws) == 0, big, -big)),
         promised=big,
         weight=jnp.asarray(options.damping, dtype),
         fresh=yes,
@@ -316,7 +329,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
 
 
 def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Search:
-    """Line search along the control law, then, where it found something, an expansion, and the next control law."""
+    """Line search along the control laws, then, where it found something, an expansion, and the next laws."""
     first = s.count < 0
     found = _line_search(problem, program, s)
     old = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
@@ -348,15 +361,16 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
     weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
 
-    def law(_: None) -> tuple[Array, Array, Array]:
+    def backward(_: None) -> Laws:
         return _backward(problem, options, expansion, new.controls, new.gaps, weight)
 
-    feed, gains, promised = jax.lax.cond(ended, lambda _: (s.feed, s.gains, s.promised), law, None)
-    closing = s.closing
+    laws = jax.lax.cond(ended, lambda _: s.laws, backward, None)
+    promised, closing = jnp.max(laws.promised), s.closing
     if problem.nodes:  # the least weight by which the whole step is a descent: half the gaps pay for the cost
         total = jnp.sum(jnp.abs(new.gaps))
         closing = jnp.maximum(closing, jnp.where(total > 0, -2 * promised / jnp.where(total > 0, total, 1), 0))
         promised = promised + closing * total
+        laws = laws._replace(promised=laws.promised + closing * total)
     still = s.flat & ~(better & (gain > negligible(cost.dtype) * jnp.abs(cost)))
     flat = jax.lax.cond(first, lambda _: _is_flat(expansion), lambda _: still, None)
     ended |= ~finite
@@ -370,9 +384,13 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
         multipliers=multipliers,
         violation=violation,
         expansion=expansion,
-        feed=feed,
-        # those that belong to the path where the search has ended
-        gains=jnp.where(ended & ~again, s.gains, gains),
+        laws=Laws(
+            laws.feed,
+            jnp.where(ended & ~again, s.laws.gains, laws.gains),  # they belong to the path where the search has ended
+            jnp.where(
+                ~again & (laws.promised > -jnp.inf) & (s.laws.promised > -jnp.inf), s.laws.promised, laws.promised
+            ),
+        ),
         promised=jnp.where(again, promised, s.promised),
         weight=weight,
         fresh=again,
@@ -441,7 +459,8 @@ def _with_last(problem: Problem, controls: Array) -> Array:
 
 
 def _line_search(problem: Problem, program: Program, s: Search) -> Path:
-    """The best rollout along the control law: step lengths are halved until the cost falls enough, or rises again."""
+    """The best rollout along the control laws, of which each step length is halved until the cost falls enough, or
+    rises again."""
     m, d = problem.m, problem.d
     n, steps = len(s.controls), jnp.arange(len(s.controls) + 1)
     pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731
@@ -450,8 +469,6 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         steps,
         s.states,
         _with_last(problem, s.controls),
-        pad(s.feed),
-        pad(s.gains),
         s.multipliers._replace(penalty=None),
     )
     low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
@@ -468,37 +485,54 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         gap = jnp.where(first, _difference(m, carried(m, new), node), shorter)
         return jax.tree.map(lambda a, b: jnp.where(first, a, b), node, moved), gap
 
-    def trial(alpha: Array) -> Path:
+    def trial(alpha: Array, feeds: Array, gains: Array) -> Path:
         def body(state: dict, row: tuple) -> tuple[dict, tuple]:
-            (i, old, u, feed, gain, mu), low, high, gap, node = row
+            (i, old, u, mu), feed, gain, low, high, gap, node = row
             u = control(m, old, state, u, alpha * feed, gain, low, high)
             new, seen = advance(problem, program, from_carried(d, state).replace(ctrl=u))
             rows, value = cost((problem.costs, problem.length), seen, i, mu._replace(penalty=s.multipliers.penalty))
             after, gap = across(alpha, i, new, gap, node) if problem.nodes else (carried(m, new), gap)
             return after, (state, u, rows, gap, value.astype(u.dtype))
 
-        _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(m, d), (xs, low, high, pad(s.gaps), nodes))
+        along = xs, pad(feeds), pad(gains), low, high, pad(s.gaps), nodes
+        _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(m, d), along)
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
     run = by_backend(m, trial, "loops", "a rollout")
     before = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
     old = _merit(before, s.closing)
 
-    def tries(found: tuple) -> tuple:
-        k, best, least, _ = found
-        alpha = jnp.asarray(0.5, least.dtype) ** k
-        path = run(alpha)
+    def tries(found: Trials) -> Trials:
+        k, which = found.halvings, found.law
+        alpha = jnp.asarray(0.5, old.dtype) ** k
+        path = run(alpha, s.laws.feed[which], s.laws.gains[which])
         merit = _merit(path, s.closing)
         merit = jnp.where(jnp.isfinite(merit), merit, jnp.inf)
-        better = merit < least
-        enough = (s.count < 0) | (old - merit >= SUFFICIENT * alpha * s.promised) | (~better & (least < old))
-        taken = better | (k == 0)  # also one whose cost is not finite, to say where
-        best = jax.tree.map(lambda a, b: jnp.where(taken, a, b), path, best)
-        return k + 1, best, jnp.minimum(merit, least), enough
+        better = merit < found.of_law
+        enough = old - merit >= SUFFICIENT * alpha * s.laws.promised[which]
+        enough |= (s.count < 0) | (~better & (found.of_law < old)) | (k + 1 == STEP_LENGTHS)
+        taken = (merit < found.least) | ((k == 0) & (which == 0))  # also one that is not finite, to say where
+        best = jax.tree.map(lambda a, b: jnp.where(taken, a, b), path, found.best)
+        lowest = jnp.where(enough, jnp.inf, jnp.minimum(merit, found.of_law))
+        return Trials(which + enough, jnp.where(enough, 0, k + 1), best, jnp.minimum(merit, found.least), lowest)
 
-    start = jnp.asarray(0), before, jnp.full_like(old, jnp.inf), jnp.asarray(False)
+    def is_open(found: Trials) -> Array:
+        return (found.law < jnp.sum(s.laws.promised > -jnp.inf)) & ~s.ended
+
+    zero, none = jnp.asarray(0), jnp.full_like(old, jnp.inf)
     # a batch goes on with problems that have ended: these try nothing
-    return while_each(lambda found: (found[0] < STEP_LENGTHS) & ~found[3] & ~s.ended, tries, start)[1]
+    return while_each(is_open, tries, Trials(zero, zero, before, none, none)).best
+
+
+class Trials(NamedTuple):
+    """A line search: the law and how often its step length was halved, the best path, least merit, and that of the
+    law."""
+
+    law: Array
+    halvings: Array
+    best: Path
+    least: Array
+    of_law: Array
 
 
 def _difference(m: Model, a: dict, b: dict) -> Array:
@@ -635,43 +669,57 @@ def _is_flat(e: Expansion) -> Array:
     return jnp.max(effect, initial=0) <= negligible(e.lx.dtype) * jnp.max(scale)
 
 
-def _backward(
-    problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array
-) -> tuple[Array, Array, Array]:
-    """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement: a Riccati recursion.
+def _backward(problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array) -> Laws:
+    """Control laws of Riccati recursions. The gaps (n, nx) are closed by a whole step."""
+    recursion = _newton if options.second_order else _gauss_newton
+    is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
+    run = by_backend(problem.m, recursion, "loops", "the backward pass") if is_small else recursion
+    return run((problem.low, problem.high), e, convex_part(e.curve), controls, gaps, weight)
 
-    The gaps (n, nx) are closed by a whole step. With second derivatives this is a step of Newton's method if all
-    Hessians by the controls are positive, else one with the largest share of `curve` with which they are.
-    """
-    limits = problem.low, problem.high
-    if not options.second_order:
-        is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
-        run = by_backend(problem.m, _riccati, "loops", "the backward pass") if is_small else _riccati
-        return run(limits, e, controls, gaps, weight)[:3]
+
+def convex_part(curve: Array) -> Array:
+    """Symmetric matrices without their negative eigenvalues."""
+    if not curve.shape[-1]:
+        return curve
+    values, vectors = eigh(curve)
+    return (vectors * jnp.maximum(values, 0)[:, None]) @ vectors.mT
+
+
+def _gauss_newton(limits: Limits, e: Expansion, _: Array, controls: Array, gaps: Array, weight: Array) -> Laws:
+    """The law without second derivatives of the dynamics."""
+    return Laws(*(x[None] for x in _riccati(limits, e, controls, gaps, weight)[0]))
+
+
+def _newton(limits: Limits, e: Expansion, convex: Array, controls: Array, gaps: Array, weight: Array) -> Laws:
+    """The laws with the largest share of `curve` that leaves all Hessians by the controls positive, which is a step of
+    Newton's method if it is the whole, with the convex part of each, and without it."""
     n = e.lx.shape[1]
 
-    def attempt(share: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        curve = share * e.curve
+    def attempt(curve: Array) -> tuple[tuple[Array, Array, Array], Array]:
         parts = {"lxx": e.lxx + curve[:, :n, :n], "luu": e.luu + curve[:, n:, n:], "lux": e.lux + curve[:, n:, :n]}
-        *law, by_controls = _riccati(limits, e._replace(**parts), controls, gaps, weight)
-        return tuple(law), jnp.all(jnp.isfinite(cholesky(by_controls))) | (share == 0)
+        return _riccati(limits, e._replace(**parts), controls, gaps, weight)
 
     def less(found: tuple) -> tuple:
         share = jnp.where(found[0] > LEAST_SHARE, 0.5 * found[0], 0)
-        return share, *attempt(share)
+        law, positive = attempt(share * e.curve)
+        return share, law, positive | (share == 0)
 
-    whole = jnp.ones((), e.lx.dtype)
-    return while_each(lambda found: ~found[2], less, (whole, *attempt(whole)))[1]
+    start = jnp.ones((), e.lx.dtype), *attempt(e.curve)
+    share, law, _ = while_each(lambda found: ~found[2], less, start)
+    feed, gains, promised = attempt(0 * e.curve)[0]
+    plain = feed, gains, jnp.where(share > 0, promised, -jnp.inf)  # else it is the first
+    return Laws(*(jnp.stack(x) for x in zip(law, attempt(convex)[0], plain, strict=True)))
 
 
 def _riccati(
-    limits: tuple[Array, Array], e: Expansion, controls: Array, gaps: Array, weight: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Return the results of `_backward`, and the Hessians by the controls (n, nu, nu)."""
+    limits: Limits, e: Expansion, controls: Array, gaps: Array, weight: Array
+) -> tuple[tuple[Array, Array, Array], Array]:
+    """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement, and whether all
+    Hessians by the controls are positive."""
     low, high = limits
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
-        vx, vxx = value
+        vx, vxx, improvement, positive = value
         e, u, gap = xs
         closed = gap @ (vx - 0.5 * vxx @ gap)
         vx = vx - vxx @ gap
@@ -683,13 +731,14 @@ def _riccati(
         feed, gain = _control_law(regular, qu, qux, low - u, high - u)
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
-        improvement = closed - feed @ (qu + 0.5 * quu @ feed)
-        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, improvement, quu)
+        improvement += closed - feed @ (qu + 0.5 * quu @ feed)
+        positive &= jnp.all(jnp.isfinite(cholesky(quu)))
+        return (vx, 0.5 * (vxx + vxx.T), improvement, positive), (feed, gain)
 
     before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
-    found = jax.lax.scan(back, (last.lx, last.lxx), (before, controls, gaps), reverse=True)[1]
-    feeds, gains, improvement, by_controls = found
-    return feeds, gains, jnp.sum(improvement), by_controls
+    begin = last.lx, last.lxx, jnp.zeros_like(weight), jnp.asarray(True)
+    (_, _, improvement, positive), (feed, gains) = jax.lax.scan(back, begin, (before, controls, gaps), reverse=True)
+    return (feed, gains, improvement), positive
 
 
 def _control_law(h: Array, g: Array, by_state: Array, low: Array, high: Array) -> tuple[Array, Array]:

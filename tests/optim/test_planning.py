@@ -11,6 +11,7 @@ import scipy.optimize
 import jaxsim
 from jaxsim import optim
 from jaxsim.native.jaxpr import nested
+from jaxsim.optim.lqr import convex_part
 from tests.optim.test_optimisers import COSTS, MASS, mass
 
 N = 20
@@ -47,6 +48,27 @@ def test_ddp_converges_quadratically_to_where_the_gradient_is_zero():
     gradient = jax.jit(jax.grad(functools.partial(optim.trajectory_cost, m, d, costs)))(other.x)
     assert np.abs(np.where(free, gradient, 0)).max() < 1e-4
     assert other.iterations < 0.5 * one.iterations
+
+
+@pytest.mark.slow
+def test_the_first_iteration_of_ddp_is_no_worse_than_that_of_ilqr():
+    """Here no Hessian is positive at the start; the law of Gauss-Newton is one of those that are rolled out."""
+    m, d = pendulum()
+    better = []
+    for seed in range(4):
+        costs = optim.Costs((optim.Term(SWING.running[0].residual, 0.3), SWING.running[1]), SWING.final)
+        one = optim.ilqr(m, d, costs, start(seed), optim.Ilqr(200, TIGHT)).history[1]
+        other = optim.ddp(m, d, costs, start(seed), optim.Ddp(200, TIGHT)).history[1]
+        better.append(float(one - other) / float(one))
+    assert min(better) > -1e-9 and max(better) > 1e-3
+
+
+def test_the_convex_part_of_a_hessian_keeps_what_is_positive():
+    root = np.random.default_rng(0).standard_normal((3, 4, 4))
+    vectors = np.linalg.qr(root)[0]
+    rows = np.asarray([[3.0, 2.0, -1.0, -4.0]] * 3)
+    found = convex_part(jnp.asarray((vectors * rows[:, None]) @ vectors.transpose(0, 2, 1)))
+    np.testing.assert_allclose(found, (vectors * np.maximum(rows, 0)[:, None]) @ vectors.transpose(0, 2, 1), atol=1e-12)
 
 
 def test_limits_of_the_actuators_are_held():
