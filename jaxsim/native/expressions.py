@@ -81,35 +81,35 @@ def times(a: Index, b: int) -> Index:
     return a * b if isinstance(a, int) else a if b == 1 else f"{a} * {b}"
 
 
-class Looked(str):
+class TableIndex(str):
     """An index that a table of constants has: `numbers[at]`; `table` returns the name of a table of numbers."""
 
     numbers: np.ndarray
     at: "Index"
     table: Callable[[np.ndarray], str]
 
-    def named(self, text: str) -> "Looked":
+    def named(self, text: str) -> "TableIndex":
         """Return the same index as another expression."""
-        return looked(text, self.numbers, self.at, self.table)
+        return table_index(text, self.numbers, self.at, self.table)
 
-    def having(self, numbers: np.ndarray) -> "Looked":
+    def with_numbers(self, numbers: np.ndarray) -> "TableIndex":
         """Return what a table of other numbers has at the same place."""
         numbers = np.asarray(numbers, np.int32)
-        return looked(f"AT({self.table(numbers)}, {self.at})", numbers, self.at, self.table)
+        return table_index(f"AT({self.table(numbers)}, {self.at})", numbers, self.at, self.table)
 
 
-def looked(text: str, numbers: np.ndarray, at: "Index", table: Callable[[np.ndarray], str]) -> Looked:
+def table_index(text: str, numbers: np.ndarray, at: "Index", table: Callable[[np.ndarray], str]) -> TableIndex:
     """Return an expression of `numbers[at]` as an index."""
-    found = Looked(text)
+    found = TableIndex(text)
     found.numbers, found.at, found.table = numbers, at, table
     return found
 
 
-def looked_up(i: "Index") -> Looked | None:
+def in_table(i: "Index") -> TableIndex | None:
     """Return the table and the place of an index that is looked up in a table of constants, or a part of such."""
-    if isinstance(i, Part) and isinstance(i.of, Looked):
-        return looked(i, i.of.numbers // i.divisor % i.length, i.of.at, i.of.table)
-    return i if isinstance(i, Looked) else None
+    if isinstance(i, Part) and isinstance(i.of, TableIndex):
+        return table_index(i, i.of.numbers // i.divisor % i.length, i.of.at, i.of.table)
+    return i if isinstance(i, TableIndex) else None
 
 
 class Part(str):
@@ -164,7 +164,7 @@ def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
     """Unravel a flat index `i`, which must lie inside the array."""
     out: list[Index] = []
     first, step = next((d for d, n in enumerate(shape) if n != 1), -1), 1
-    of, divisor, leading = i if isinstance(i, Looked) else str(i), 1, True
+    of, divisor, leading = i if isinstance(i, TableIndex) else str(i), 1, True
     if isinstance(i, Part) and i.length == math.prod(shape):  # else the index of an entry of a part of the array
         of, divisor, leading = i.of, i.divisor, i.leading
     for d in range(len(shape) - 1, -1, -1):

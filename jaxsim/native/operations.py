@@ -11,7 +11,7 @@ import numpy as np
 from jaxsim.native.expressions import (
     ELEMENTWISE,
     Index,
-    Looked,
+    TableIndex,
     UnsupportedPrimitive,
     bitwise,
     c_type,
@@ -44,8 +44,8 @@ def elementwise(op: Operation, operands: Sequence[Value]) -> list[Value]:
         body.cost += price * body.times
         return body.let(out.dtype, expression(*parts, dtype=operands[-1].dtype, out=out.dtype, **op.params))
 
-    chosen = _chosen(op, operands) if op.name == "select_n" else None
-    return [Value(out.shape, out.dtype, entry, price + sum(x.cost for x in operands), chosen=chosen)]
+    few = _chosen(op, operands) if op.name == "select_n" else None
+    return [Value(out.shape, out.dtype, entry, price + sum(x.cost for x in operands), chosen=few)]
 
 
 def _chosen(op: Operation, operands: Sequence[Value]) -> Chosen | None:
@@ -286,12 +286,12 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
             place[dim] = at[k]
         for k, dim in enumerate(d.start_index_map):
             start, high = body.at(indices, [*at, k]), x.shape[dim] - sizes[dim]
-            if isinstance(start, Looked):
+            if isinstance(start, TableIndex):
                 inside = np.clip(start.numbers, 0, high)
                 is_inside = bool((inside == start.numbers).all())
                 if "FILL" in mode and not is_inside:
                     tests.append(f"{start} >= 0 && {start} <= {high}")
-                start = start if is_inside else start.having(inside)
+                start = start if is_inside else start.with_numbers(inside)
                 place[dim] = start.named(str(body.index(f"INSIDE({start}, {high})")))
                 continue
             if "PROMISE" in mode:

@@ -21,14 +21,14 @@ import numpy as np
 from jaxsim.native.expressions import (
     ELEMENTWISE,
     Index,
-    Looked,
     Part,
+    TableIndex,
     c_type,
     chosen,
+    in_table,
     linear,
     literal,
-    looked,
-    looked_up,
+    table_index,
     unravelled,
 )
 from jaxsim.native.jaxpr import BLOCKS, CORE, GPU, VECTORS, Operation, Var
@@ -167,14 +167,14 @@ class Body:
         """Return an index as a number or a name."""
         if isinstance(i, int):
             return i
-        found = looked_up(i) if isinstance(i, Part) and not i.isidentifier() else None
-        text = i if found is None else found.having(found.numbers)
+        found = in_table(i) if isinstance(i, Part) and not i.isidentifier() else None
+        text = i if found is None else found.with_numbers(found.numbers)
         if text.isidentifier():
             return i
         if (INDEX, text) not in self.known:
             self.cost += CYCLES_OF_INDEX * self.times
         name = self._named(INDEX, text)
-        return i.named(name) if isinstance(i, (Part, Looked)) else name
+        return i.named(name) if isinstance(i, (Part, TableIndex)) else name
 
     def load(self, buffer: Buffer, i: Index) -> str:
         """Return the entry of a buffer at a linear index."""
@@ -398,7 +398,7 @@ class Writer:
             i = linear([0 if a else k for a, k in zip(alike, index, strict=True)], x.shape)
             if isinstance(i, int):
                 return literal(flat[i], x.dtype)
-            if self.lanes == 1 and (found := looked_up(i)) is not None:
+            if self.lanes == 1 and (found := in_table(i)) is not None:
                 return self.constant(flat[np.clip(found.numbers, 0, x.size - 1)]).entry(body, [found.at])
             if same:
                 return literal(flat[0], x.dtype)
@@ -408,7 +408,7 @@ class Writer:
             if bits is not None:
                 return body.let(x.dtype, f"number_of_{8 * x.dtype.itemsize}_bits(AT({self.table(bits)}, {i}))")
             name = body.let(x.dtype, f"AT({self.table(x)}, {i})")
-            return looked(name, flat, i, self.table) if self.lanes == 1 and x.dtype == np.int32 else name
+            return table_index(name, flat, i, self.table) if self.lanes == 1 and x.dtype == np.int32 else name
 
         return Value(x.shape, x.dtype, entry, 0 if same or is_range else 1, uniform=True, known=x)
 
@@ -485,7 +485,7 @@ class Writer:
         if x.symmetric and self.lanes == 1:
             return self._fill_symmetric(buffer, x)
         if x.chosen is not None and self.lanes == 1 and shape == x.shape and place is _itself and buffer not in x.reads:
-            return self._fill_chosen(buffer, x.chosen, x)
+            return self._fill_chosen(buffer, x.chosen, x.size)
         last = len(x.shape)
         every = {tuple(range(written_out(x.shape), last)) if own is None else tuple(own)}
         if own is None and self.lanes > 1:
@@ -509,14 +509,14 @@ class Writer:
         self.write(body, stores, n * (n + 1) // 2, f"EACH({i}, {n}) UPTO({j}, {i})")
         self.written(buffer)
 
-    def _fill_chosen(self, buffer: Buffer, chosen: Chosen, x: Value) -> None:
+    def _fill_chosen(self, buffer: Buffer, x: Chosen, size: int) -> None:
         """Write an array that is a constant but at some places."""
-        self.fill(buffer, Value((x.size,), x.dtype, lambda *_: chosen.otherwise), (x.size,))
+        self.fill(buffer, Value((size,), buffer.dtype, lambda *_: x.otherwise), (size,))
         body = self.body()
-        head, (t,) = self.every(body, (len(chosen.places),))
-        at = body.at(self.constant(chosen.places.astype(np.int32)), [t])
-        value = body.at(chosen.entries, unravelled(at, chosen.entries.shape))
-        self.write(body, [f"PUT({buffer.name}, {at}, {value});"], len(chosen.places), head)
+        head, (t,) = self.every(body, (len(x.places),))
+        at = body.at(self.constant(x.places.astype(np.int32)), [t])
+        value = body.at(x.entries, unravelled(at, x.entries.shape))
+        self.write(body, [f"PUT({buffer.name}, {at}, {value});"], len(x.places), head)
         self.written(buffer)
 
     def every(self, body: Body, lengths: Sequence[int], used: tuple[int, str] | None = None) -> tuple[str, list[Index]]:
