@@ -142,13 +142,13 @@ def test_source_computes_what_the_function_does(function, tmp_path):
 def test_a_loop_whose_branches_change_or_keep_an_array_does_not_copy_it():
     closed = jax.make_jaxpr(either_branch_changes)(X)
     source = c_function("f", closed)
-    within = source[source.index("for (int") :]
+    within = source[source.index("for (INDEX") :]
     assert within.count("EACH") == 0  # it lies where the result shall; rows are written out
 
 
 def test_small_arrays_that_a_loop_writes_at_run_time_lie_in_memory():
     source = c_function("f", jax.make_jaxpr(small_arrays_written_at_run_time)(X))
-    within = source[source.index("for (int") :]
+    within = source[source.index("for (INDEX") :]
     assert within.count("set_float64(true") == 2  # the bins in their branch, and what is seen
     assert "EACH(" not in within[: within.index("out0")]  # no copies
     assert source.count("_memory") == 2  # the large array is found once
