@@ -32,9 +32,9 @@ typedef ptrdiff_t INDEX;
 #define INSIDE(i, most) ((INDEX)(i))
 #define ANY(...) (__VA_ARGS__)
 #ifdef __CUDACC_RTC__
-#define IN_TURN()
+#define NOT_VECTORIZED()
 #else
-#define IN_TURN() __asm__("") /* a compiler would collect the numbers of a vector one by one */
+#define NOT_VECTORIZED() __asm__("") /* a compiler would collect the numbers of a vector one by one */
 #endif
 #endif
 

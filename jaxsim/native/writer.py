@@ -43,7 +43,7 @@ SELECTED = 6  # variables among which a select chooses; a longer array is stored
 CYCLES_OF_HEAD, CYCLES_OF_WAIT = 5, 10  # cost of beginning a loop, of a barrier
 INDEX = "INDEX"  # the type of indices
 CYCLES_OF_GATHER = 8  # of a number that a vector of entries gathers
-IN_TURN = "IN_TURN();"  # in a loop of which no vectors are made
+NOT_VECTORIZED = "NOT_VECTORIZED();"  # in a loop of which no vectors are made
 ONE = "if (lane == 0)"  # the head of statements that one lane executes for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
 NAMES = re.compile(r"\b[A-Za-z_]\w*")
@@ -585,7 +585,7 @@ class Writer:
         """
         self.read(body.reads)
         if self.lanes == 1 and not self.wide and body.gathered * CYCLES_OF_GATHER > body.cost:
-            stores = [IN_TURN, *stores]
+            stores = [NOT_VECTORIZED, *stores]
         outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head
         if outer:  # a compiler cannot know that stores leave what an outer loop reads as it is
             inner = head[len(outer) + 1 :]

@@ -24,8 +24,9 @@ from jaxsim.xla.fusion import fusion_barrier
 def kinematics(m: Model, d: Data) -> Data:
     """Compute forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
 
-    Every body and every joint is a node of one tree with its own transformation. One lane composes them in turn; others
-    by pointer jumping, in one round for each power of two of the depth.
+    Every body and every joint is a node of one tree with its own transformation. Programs of a core, of vectors of
+    worlds and of a TPU compose them sequentially, others by pointer jumping, in one round for each power of two of the
+    depth.
     """
     xp = xp_of(m.body_pos, d.qpos)
     nodes = tables.nodes(m)
@@ -89,11 +90,12 @@ def compose(nodes: tables.Nodes, frame: Array) -> Array:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _composed(nodes: tables.Nodes, frame: Array) -> Array:
-    in_turn, by_jumps = partial(compose_in_turn, nodes), partial(compose_by_jumps, nodes.jumps)
-    return lax.platform_dependent(frame, core=in_turn, vectors=in_turn, tpu=in_turn, default=by_jumps)
+    one_by_one, by_jumps = partial(compose_sequentially, nodes), partial(compose_by_jumps, nodes.jumps)
+    # native programs name their targets as platforms, which XLA does not know
+    return lax.platform_dependent(frame, core=one_by_one, vectors=one_by_one, tpu=one_by_one, default=by_jumps)
 
 
-def compose_in_turn(nodes: tables.Nodes, frame: Array) -> Array:
+def compose_sequentially(nodes: tables.Nodes, frame: Array) -> Array:
     """Compose frames one after the other, parents first: fewer operations than jumps, none of them in parallel."""
 
     def one(frame: Array, pair: Array) -> tuple[Array, None]:

@@ -21,8 +21,8 @@ class Nodes(NamedTuple):
 
     `body` is the node of a body's own frame: its last joint's or its own; `joint` is the node before each joint, whose
     frame holds the joint's anchor and axis. `order` are the nodes below the world, parents first. `root` is the node
-    below the world above each node, and `ancestor` the mask
-    (n, n) of the nodes on its path, without the world; None for large models.
+    below the world above each node, and `ancestor` the mask (n, n) of the nodes on its path, without the world;
+    None for large models.
     """
 
     jumps: tuple[np.ndarray, ...]

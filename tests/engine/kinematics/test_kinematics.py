@@ -93,8 +93,8 @@ def test_frames_that_are_composed_one_after_the_other_are_those_of_the_rounds():
     frame = np.random.default_rng(0).standard_normal((m.nbody + m.njnt, 7))
     frame[0] = [0, 0, 0, 1, 0, 0, 0]
     frame[:, 3:] /= np.linalg.norm(frame[:, 3:], axis=1, keepdims=True)
-    in_turn = kinematics.compose_in_turn(nodes, jnp.asarray(frame))
-    np.testing.assert_allclose(in_turn, kinematics.compose_by_jumps(nodes.jumps, frame), rtol=1e-9, atol=1e-9)
+    sequential = kinematics.compose_sequentially(nodes, jnp.asarray(frame))
+    np.testing.assert_allclose(sequential, kinematics.compose_by_jumps(nodes.jumps, frame), rtol=1e-9, atol=1e-9)
 
 
 TREE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos=".1 .2 1" quat=".8 .6 0 0"><freejoint/>
