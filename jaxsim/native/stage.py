@@ -187,12 +187,7 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
     one_by_one = not any(worlds) or count < FEWEST_WORLDS or plan.form == "core"
     if plan.form in ("batches", "loops", "core") and not plan.along and one_by_one:
-        flags = ONCE_LINEAR if plan.tangents else ONCE
-        first = len(operands) - plan.tangents if plan.tangents else 0
-        moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
-        of_worlds = worlds if any(worlds) else ()
-        found = on_core(plan.traced.flat(CORE), plan.fixed, moving, operands, flags, of_worlds)
-        return found if found is None or of_worlds else [x[None] for x in found]
+        return _one_by_one(plan, worlds, operands)
     if plan.form not in ("batches", "loops", "columns") or not (plan.along or (count >= FEWEST_WORLDS and any(worlds))):
         return None
     if plan.form == "columns":
@@ -203,7 +198,20 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
     if plan.along:
         return _by_directions(plan, worlds, count, operands)
-    return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
+    try:
+        return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
+    except vectors.TooManyNumbers:
+        return _one_by_one(plan, worlds, operands)
+
+
+def _one_by_one(plan: _Plan, worlds: Sequence[bool], operands: Sequence[Array]) -> list[Array] | None:
+    """Return results by programs of one core, which take the worlds one after another; None if XLA is faster."""
+    flags = ONCE_LINEAR if plan.tangents else ONCE
+    first = len(operands) - plan.tangents if plan.tangents else 0
+    moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
+    of_worlds = worlds if any(worlds) else ()
+    found = on_core(plan.traced.flat(CORE), plan.fixed, moving, operands, flags, of_worlds)
+    return found if found is None or of_worlds else [x[None] for x in found]
 
 
 def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:

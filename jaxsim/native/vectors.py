@@ -108,6 +108,10 @@ const long long world = v / each, begin = v % each * WORLDS, left = directions -
 """
 
 
+class TooManyNumbers(UnsupportedPrimitive):
+    """A world has more numbers than a vector of worlds may have."""
+
+
 def memory(nbytes: int) -> str:
     """Return the declaration of the memory of a thread that `visit` works in."""
     return f"alignas(64) static thread_local char memory[{max(nbytes, 64)}];"
@@ -122,7 +126,7 @@ def of_vector(flat: Flat, has_worlds: Sequence[bool], unsized: bool = False) -> 
     """
     made = {v for op in flat.operations for v in op.outputs}
     if sum(math.prod(v.shape) for v in made) > MOST_NUMBERS:
-        raise UnsupportedPrimitive("so many numbers of a world")
+        raise TooManyNumbers("so many numbers of a world")
     outputs = [v for v in flat.outputs if isinstance(v, Var)]
     w = Writer(keeps_more=True, lanes=1, vector=native.vector_bytes(), real=real_type(flat, outputs))
     inputs = [
@@ -168,7 +172,7 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
     """Return the source of `visit` as units (`units.py`), the last of which may be continued, and bytes of memory."""
     placed, nbytes = places([b for b in w.buffers if not b.given], native.vector_bytes())
     if nbytes > MOST_BYTES:
-        raise UnsupportedPrimitive("so many numbers of a world at once")
+        raise TooManyNumbers("so many numbers of a world at once")
     names = [f"from{i}" if worlds else f"in{i}" for i, worlds in enumerate(has_worlds)]
     pointers = {name: f"const {c_type(v.dtype)}* {name}" for name, v in zip(names, flat.inputs, strict=True)}
     pointers |= {f"to{i}": f"{c_type(v.dtype)}* to{i}" for i, v in enumerate(outputs)}

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
+from jaxsim.native.rows import over_rows, rows_in_use
 
 Function = Callable[[Geoms, Geoms, Array], PairContacts]
 
@@ -17,7 +20,7 @@ Function = Callable[[Geoms, Geoms, Array], PairContacts]
 def in_turn(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Call `function(a, b, margin)` for each of the first `count` of n pairs; other contacts are not valid.
 
-    The collider must drop nothing. The derivatives are those of the function for all pairs.
+    The collider must drop nothing. The derivatives are those of the function.
     """
 
     def of_pair(_: None, pair: tuple[Geoms, Geoms, Array], __: Array) -> PairContacts:
@@ -29,6 +32,15 @@ def in_turn(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array)
 
 @in_turn.defjvp
 def _in_turn_jvp(function: Function, primals: tuple, tangents: tuple) -> tuple[PairContacts, PairContacts]:
-    tangent = jax.jvp(lambda *x: function(*x)._replace(dropped=None), primals[:3], tangents[:3])[1]
+    count = primals[3]
+    real = count if jnp.ndim(count) else np.arange(len(primals[2])) < count
+
+    def of_rows(_: tuple, rows: tuple[Geoms, Geoms, Array]) -> tuple[PairContacts, tuple]:
+        return function(*rows)._replace(dropped=None), ()
+
+    def of_pairs(*pairs: Any) -> PairContacts:
+        return over_rows(of_rows, rows_in_use(real), (), pairs)[0]
+
+    tangent = jax.jvp(of_pairs, primals[:3], tangents[:3])[1]
     none = np.zeros((), jax.dtypes.float0)
     return in_turn(function, *primals), tangent._replace(dropped=none)

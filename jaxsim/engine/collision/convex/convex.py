@@ -47,6 +47,7 @@ from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
+from jaxsim.native.rows import over_rows, rows_in_use
 from jaxsim.xla.loops import computed_anyway, repeat, traced_once, when
 
 MULTICCD_ANGLE = 1e-3  # by which geoms are rotated to find more contacts
@@ -234,18 +235,22 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
 
     found, records = for_each(of_pair, tables, (a, b, bound), count)
 
+    def of_record(tables: SearchTables, pair: tuple[ConvexShape, ConvexShape, Array], records: Any) -> Contacts:
+        def find(i: Array, *_: Any) -> Any:
+            return jax.tree.map(lambda x: gather(x, i), records[0])
+
+        def touch(a: ConvexShape, b: ConvexShape, _: Any, gap: Vector) -> tuple[Manifold, ManifoldRecord]:
+            assert tables.facets is not None
+            return manifold_again(tables.facets, tables.hulls, a, b, records[1], gap), records[1]
+
+        return contacts_of_pair(settings, tables, *pair, find, touch, computed_anyway, _first_then_others)[0]
+
+    def of_rows(tables: SearchTables, rows: Any) -> tuple[Contacts, tuple]:
+        return jax.vmap(partial(of_record, tables))(*rows), ()
+
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array) -> Contacts:
-        def again(a: ConvexShape, b: ConvexShape, bound: Array, records: Any) -> Contacts:
-            def find(i: Array, *_: Any) -> Any:
-                return jax.tree.map(lambda x: gather(x, i), records[0])
-
-            def touch(a: ConvexShape, b: ConvexShape, _: Any, gap: Vector) -> tuple[Manifold, ManifoldRecord]:
-                assert tables.facets is not None
-                return manifold_again(tables.facets, tables.hulls, a, b, records[1], gap), records[1]
-
-            return contacts_of_pair(settings, tables, a, b, bound, find, touch, computed_anyway, _first_then_others)[0]
-
-        return jax.vmap(again)(a, b, bound, records)
+        real = count if jnp.ndim(count) else np.arange(len(bound)) < count
+        return over_rows(of_rows, rows_in_use(real), tables, ((a, b, bound), records))[0]
 
     again, tangent = jax.jvp(differentiable, (tables, *_once(settings, (a, b)), bound), tangents[:4])
     return with_derivatives_of(again, found), tangent
