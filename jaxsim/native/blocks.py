@@ -20,7 +20,7 @@ from jax import lax
 from jaxsim.math.safe import Array
 from jaxsim.native.compute import compute
 from jaxsim.native.evaluate import TYPES, Memory, Names, Scope, run_statements
-from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.expressions import TooLarge, UnsupportedPrimitive
 from jaxsim.native.jaxpr import BLOCKS, Flat, Var
 from jaxsim.native.reading import Tree, functions, statements
 from jaxsim.native.registers import DTYPES, REGISTER
@@ -71,14 +71,14 @@ def program(flat: Flat, has_worlds: Sequence[bool]) -> Program:
     free = [b for b in w.buffers if not b.given]
     own, nbytes = places([b for b in free if not b.uniform], BYTES)
     if nbytes > MOST_BYTES:
-        raise UnsupportedPrimitive("so many numbers of a world at once")
+        raise TooLarge("so many numbers of a world at once")
     for b in free:
         b.width = 4
     shared, shared_bytes = places([b for b in free if b.uniform], 4)
     tables = dict(_table(t) for t in w.tables if t.startswith("TABLE "))
     every = sum(b.size for b in inputs if b.uniform) + sum(x.size for x in tables.values()) + shared_bytes // 4
     if every > MOST_SHARED:
-        raise UnsupportedPrimitive("so many numbers that all worlds share")
+        raise TooLarge("so many numbers that all worlds share")
     numbers = {b: at // BYTES for b, at in own.items()}
     return Program(
         statements(w.lines),
@@ -133,7 +133,7 @@ def kernel(
     scalars = pl.BlockSpec(memory_space=pltpu.SMEM)
     nbytes = BYTES * (own.shape[1] + total + p.size)
     if nbytes > MOST_BYTES:
-        raise UnsupportedPrimitive("so many numbers of a world at once")
+        raise TooLarge("so many numbers of a world at once")
     out = pl.pallas_call(
         partial(execute, p),
         grid=(blocks,),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.native import linalg
+from jaxsim.native import blocks, linalg
 from jaxsim.native.blocks import kernel, program
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.jaxpr import BLOCKS, flatten, trace
@@ -77,6 +77,25 @@ def test_a_step_for_a_tpu_is_one_kernel():
         d = jax.tree.map(lambda x: jax.ShapeDtypeStruct((2048, *x.shape), x.dtype), jaxsim.make_data(m))
         step = jax.jit(jax.vmap(partial(jaxsim.step, m))).trace(d).lower(lowering_platforms=("tpu",)).as_text()
     assert step.count("tpu_custom_call") == 1
+
+
+def wide(x):
+    """A few numbers, two arrays of 40 of them one after the other, and a few again."""
+    first = jnp.sin(x)
+    large = jnp.cos(jnp.cumsum(jnp.outer(first, jnp.arange(40.0) / 4000), axis=1))
+    other = jnp.sin(jnp.cumsum(large * 2, axis=1))
+    return first, jnp.sum(other, axis=1) + x
+
+
+@pytest.mark.parametrize(("numbers", "kernels"), [(1000, 1), (300, 2), (100, 2)])
+def test_parts_of_a_function_that_does_not_fit_are_kernels(monkeypatch, strict, numbers, kernels):
+    """The memory of a core holds so many numbers of a world; operations that need more are JAX's."""
+    monkeypatch.setattr(blocks, "MOST_BYTES", numbers * blocks.BYTES)
+    x = np.arange(1, 3 * WORLDS + 1, dtype=np.float32).reshape(WORLDS, 3)
+    with jax.enable_x64(False):
+        text = jax.jit(jax.vmap(stage(wide))).trace(x).lower(lowering_platforms=("tpu",)).as_text()
+    assert text.count("tpu_custom_call") == kernels
+    assert_close(*in_blocks(wide, x), 1e-5)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from jaxsim.engine.collision.shapes import Geoms, PairContacts, posed_geoms
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.jvp import jvp_at, sum_of_tangents
 from jaxsim.math.safe import Array
+from jaxsim.native.rows import over_rows, rows_in_use
 from jaxsim.xla.fusion import fusion_barrier
 
 
@@ -34,8 +35,9 @@ class ReevaluatedCollider(NamedTuple):
 
 
 class ContactOrigin(NamedTuple):
-    """Origin of each contact: its slot (n,), its geoms (n, 2) and its margin (n,)."""
+    """Origin of each contact: whether it is real (n,), its slot (n,), its geoms (n, 2) and its margin (n,)."""
 
+    real: Array
     slot: Array
     geom: Array
     margin: Array
@@ -79,10 +81,13 @@ with_reevaluated_jvp.defjvp(_with_reevaluated_jvp_rule, symbolic_zeros=True)
 def _reevaluated_rows(reevaluation: Reevaluation, origin: ContactOrigin, poses: GeomPoses) -> Array:
     """Return rows (n, k) of the contacts of all colliders evaluated again; zero for contacts of other colliders."""
     colliders, rows_of = reevaluation
-    sides = [_geoms_at(gather, poses, geom) for geom in origin.geom.T]
-    return sum(
-        _rows_of_collider(collider, rows_of, origin, sides, jax.lax.stop_gradient(poses)) for collider in colliders
-    )
+
+    def of_contacts(shared: tuple[GeomPoses, GeomPoses], origin: ContactOrigin) -> tuple[Array, tuple[()]]:
+        poses, constant = shared
+        sides = [_geoms_at(gather, poses, geom) for geom in origin.geom.T]
+        return sum(_rows_of_collider(c, rows_of, origin, sides, constant) for c in colliders), ()
+
+    return over_rows(of_contacts, rows_in_use(origin.real), (poses, jax.lax.stop_gradient(poses)), origin)[0]
 
 
 def _geoms_at(fetch: Callable[[Array, Array], Array], poses: GeomPoses, geom: Array) -> Geoms:

@@ -190,7 +190,7 @@ def entries(m: Any, x: NarrowInputs, geom: Any, found: list[GroupContacts]) -> B
     if any(part.reevaluated for part in found):
         margin = lax.stop_gradient(gather(x.margin, candidate))
         others = _rows_of_other_colliders(found, rows_of, slot)
-        origin = ContactOrigin(slot, gather(jnp.asarray(geom), candidate), margin)
+        origin = ContactOrigin(real, slot, gather(jnp.asarray(geom), candidate), margin)
         poses = GeomPoses(x.pos, x.mat, x.geom_size)
         row = with_reevaluated_jvp(
             (_reevaluated_colliders(found), rows_of), lax.stop_gradient(row), others, origin, poses
