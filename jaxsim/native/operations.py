@@ -331,7 +331,8 @@ def _scatter(join: Callable[..., str]) -> Callable[..., list[Value]]:
         free = [k for k in range(len(batch)) if k not in theirs]  # axes of updates over which an entry loops
         lengths = [updates.shape[batch[k]] for k in free]
         count = math.prod(lengths)
-        used = updates.used and f"{updates.used[1]} * {math.prod(lengths[1:])}"  # the first axis is that of rows
+        # the first axis is that of rows
+        used = None if updates.used is None else f"{updates.used[1]} * {math.prod(lengths[1:])}"
 
         def entry(body: Body, index: Sequence[Index]) -> str:
             total = body.variable(x.dtype, body.at(x, index))

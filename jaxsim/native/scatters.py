@@ -89,7 +89,7 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
     dims, axes = d.scatter_dims_to_operand_dims, _axes_of_updates(op)
     lengths, sizes = [updates.shape[k] for k in axes], [x.shape[k] for k in dims]
     count, known = math.prod(lengths), op.inputs[1]
-    used = updates.used and f"{updates.used[1]} * {math.prod(lengths[1:])}"  # the first of these axes is that of rows
+    used = None if updates.used is None else f"{updates.used[1]} * {math.prod(lengths[1:])}"  # the first axis has rows
     is_sum = SCATTERS[op.name][1] in ("ADD", "TIMES")
     if not is_sum or d.operand_batching_dims or set(dims) != set(d.inserted_window_dims) or not x.size or not count:
         return None
@@ -115,7 +115,14 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
         return body.let(np.dtype(np.int32), chosen(" && ".join(tests), found, "-1")) if tests else found
 
     int32, size = np.dtype(np.int32), math.prod(sizes)
-    own = Value((count,), int32, place, indices.cost + 4 * len(sizes), reads=indices.reads, used=used and (0, used))
+    own = Value(
+        (count,),
+        int32,
+        place,
+        indices.cost + 4 * len(sizes),
+        reads=indices.reads,
+        used=None if used is None else (0, used),
+    )
     places = w.in_buffer(own).buffer
     first, after = w.memory(w.constant(np.full(size, -1, np.int32)), w.buffer(int32, size)), w.buffer(int32, count)
     assert places is not None and first.buffer is not None  # they are in memory
