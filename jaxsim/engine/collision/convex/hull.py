@@ -270,20 +270,17 @@ def _with_neighbours(
     """Add the touching neighbours of a vertex until there are three vertices; none if there is no vertex yet."""
     down = split(above.down)
 
-    def goes_on(state: tuple[Array, TouchingVertices]) -> Array:
-        k, found = state
-        return (k < row_at(neighbours.first, v + 1)) & (found.count > 0) & (found.count < 3)
-
-    def visit(state: tuple[Array, TouchingVertices]) -> tuple[Array, TouchingVertices]:
-        k, found = state
+    def visit(k: Array, found: TouchingVertices) -> TouchingVertices:
         other = row_at(neighbours.vertex, k)
         local = vector(row_at(x, other) for x in hulls.vert)
         gap = sub(local, found.point)
         near = (above.height - dot(local, down) < above.margin) & (jnp.sqrt(dot(gap, gap)) >= above.apart)
-        new = with_row(found.vertex, found.count, jnp.where(near, other, row_at(found.vertex, found.count)))
-        return k + 1, found._replace(vertex=new, count=found.count + near)
+        near &= (found.count > 0) & (found.count < 3)
+        at = jnp.minimum(found.count, 2)
+        new = with_row(found.vertex, at, jnp.where(near, other, row_at(found.vertex, at)))
+        return found._replace(vertex=new, count=found.count + near)
 
-    return lax.while_loop(goes_on, visit, (row_at(neighbours.first, v), found))[1]
+    return lax.fori_loop(row_at(neighbours.first, v), row_at(neighbours.first, v + 1), visit, found)
 
 
 def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:
