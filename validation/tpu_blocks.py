@@ -170,7 +170,7 @@ def evaluated(p: blocks.Program, shapes: Sequence[tuple], count: int, operands: 
         out = np.zeros((len(own), max(1, sum(b.size for b in p.outputs)), *blocks.REGISTER), np.float32)
         for given, found in zip(own, out, strict=True):
             memory = np.zeros((max(1, p.size), *blocks.REGISTER), np.float32)
-            scalars = (np.zeros(max(1, p.shared_size), t) for t in (np.float32, np.int32))
+            scalars = (np.zeros(max(1, n), t) for n, t in zip(p.shared_sizes, (np.float32, np.int32), strict=True))
             m.execute(p, *map(_Reference, (reals, whole, given, found, memory, *scalars)))
         return m.as_results(p, shapes, count, out)
 

@@ -20,7 +20,7 @@ from jax import lax
 from jaxsim.math.safe import Array
 from jaxsim.native.compute import compute
 from jaxsim.native.evaluate import TYPES, Memory, Names, Scope, run_statements
-from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.expressions import TooLarge, UnsupportedPrimitive
 from jaxsim.native.jaxpr import BLOCKS, Flat, Var
 from jaxsim.native.reading import Tree, functions, statements
 from jaxsim.native.registers import DTYPES, REGISTER
@@ -43,7 +43,7 @@ class Program(NamedTuple):
     own: dict[Buffer, int]  # first numbers of arrays of worlds
     size: int
     shared: dict[Buffer, int]  # of arrays that all worlds share
-    shared_size: int
+    shared_sizes: tuple[int, int]  # of real numbers, of others
     tables: dict[str, np.ndarray]
 
 
@@ -71,14 +71,15 @@ def program(flat: Flat, has_worlds: Sequence[bool]) -> Program:
     free = [b for b in w.buffers if not b.given]
     own, nbytes = places([b for b in free if not b.uniform], BYTES)
     if nbytes > MOST_BYTES:
-        raise UnsupportedPrimitive("so many numbers of a world at once")
+        raise TooLarge("so many numbers of a world at once")
     for b in free:
         b.width = 4
-    shared, shared_bytes = places([b for b in free if b.uniform], 4)
+    uniform = [[b for b in free if b.uniform and (b.dtype == np.float32) == real] for real in (True, False)]
+    (reals, nreal), (others, nother) = (places(own, 4) for own in uniform)
     tables = dict(_table(t) for t in w.tables if t.startswith("TABLE "))
-    every = sum(b.size for b in inputs if b.uniform) + sum(x.size for x in tables.values()) + shared_bytes // 4
+    every = sum(b.size for b in inputs if b.uniform) + sum(x.size for x in tables.values()) + (nreal + nother) // 4
     if every > MOST_SHARED:
-        raise UnsupportedPrimitive("so many numbers that all worlds share")
+        raise TooLarge("so many numbers that all worlds share")
     numbers = {b: at // BYTES for b, at in own.items()}
     return Program(
         statements(w.lines),
@@ -86,8 +87,8 @@ def program(flat: Flat, has_worlds: Sequence[bool]) -> Program:
         results,
         numbers,
         nbytes // BYTES,
-        {b: at // 4 for b, at in shared.items()},
-        shared_bytes // 4,
+        {b: at // 4 for b, at in (reals | others).items()},
+        (nreal // 4, nother // 4),
         tables,
     )
 
@@ -133,7 +134,7 @@ def kernel(
     scalars = pl.BlockSpec(memory_space=pltpu.SMEM)
     nbytes = BYTES * (own.shape[1] + total + p.size)
     if nbytes > MOST_BYTES:
-        raise UnsupportedPrimitive("so many numbers of a world at once")
+        raise TooLarge("so many numbers of a world at once")
     out = pl.pallas_call(
         partial(execute, p),
         grid=(blocks,),
@@ -142,8 +143,7 @@ def kernel(
         out_shape=jax.ShapeDtypeStruct((blocks, total, *REGISTER), jnp.float32),
         scratch_shapes=[
             pltpu.VMEM((max(1, p.size), *REGISTER), jnp.float32),
-            pltpu.SMEM((max(1, p.shared_size),), jnp.float32),
-            pltpu.SMEM((max(1, p.shared_size),), jnp.int32),
+            *(pltpu.SMEM((max(1, n),), t) for n, t in zip(p.shared_sizes, (jnp.float32, jnp.int32), strict=True)),
         ],
         compiler_params=pltpu.CompilerParams(vmem_limit_bytes=nbytes + (16 << 20)),
         interpret=interpret,

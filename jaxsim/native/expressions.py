@@ -50,6 +50,10 @@ class UnsupportedPrimitive(Exception):
     """The generator does not support a primitive."""
 
 
+class TooLarge(UnsupportedPrimitive):
+    """A kernel does not hold all arrays of a function: parts of it may fit."""
+
+
 def c_type(dtype: Any) -> str:
     dtype = np.dtype(dtype) if isinstance(dtype, type) else dtype
     if dtype not in C_TYPES:

@@ -331,10 +331,12 @@ def _scatter(join: Callable[..., str]) -> Callable[..., list[Value]]:
         free = [k for k in range(len(batch)) if k not in theirs]  # axes of updates over which an entry loops
         lengths = [updates.shape[batch[k]] for k in free]
         count = math.prod(lengths)
+        # the first axis is that of rows
+        used = None if updates.used is None else f"{updates.used[1]} * {math.prod(lengths[1:])}"
 
         def entry(body: Body, index: Sequence[Index]) -> str:
             total = body.variable(x.dtype, body.at(x, index))
-            with body.loop(count) as t:
+            with body.loop(count, used) as t:
                 at: list[Index] = [0] * len(batch)
                 for k, i in zip(free, unravelled(t, lengths), strict=True):
                     at[k] = body.index(i)

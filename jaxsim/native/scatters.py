@@ -33,7 +33,7 @@ def scatter(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, 
     if not updates.size:
         return w.stored(buffer, out.shape)
     body, rows = w.body(), updates.size
-    head, index = w.every(body, updates.shape)
+    head, index = w.every(body, updates.shape, updates.used)
     at = [i for k, i in enumerate(index) if k not in d.update_window_dims]
     kept = [k for k in range(len(x.shape)) if k not in (*d.inserted_window_dims, *d.operand_batching_dims)]
     sizes = {dim: updates.shape[o] for dim, o in zip(kept, d.update_window_dims, strict=True)}
@@ -89,6 +89,7 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
     dims, axes = d.scatter_dims_to_operand_dims, _axes_of_updates(op)
     lengths, sizes = [updates.shape[k] for k in axes], [x.shape[k] for k in dims]
     count, known = math.prod(lengths), op.inputs[1]
+    used = None if updates.used is None else f"{updates.used[1]} * {math.prod(lengths[1:])}"  # the first axis has rows
     is_sum = SCATTERS[op.name][1] in ("ADD", "TIMES")
     if not is_sum or d.operand_batching_dims or set(dims) != set(d.inserted_window_dims) or not x.size or not count:
         return None
@@ -114,12 +115,20 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
         return body.let(np.dtype(np.int32), chosen(" && ".join(tests), found, "-1")) if tests else found
 
     int32, size = np.dtype(np.int32), math.prod(sizes)
-    places = w.in_buffer(Value((count,), int32, place, indices.cost + 4 * len(sizes), reads=indices.reads)).buffer
+    own = Value(
+        (count,),
+        int32,
+        place,
+        indices.cost + 4 * len(sizes),
+        reads=indices.reads,
+        used=None if used is None else (0, used),
+    )
+    places = w.in_buffer(own).buffer
     first, after = w.memory(w.constant(np.full(size, -1, np.int32)), w.buffer(int32, size)), w.buffer(int32, count)
     assert places is not None and first.buffer is not None  # they are in memory
     body = w.body()
-    with body.loop(count) as t:
-        u = body.index(f"({count - 1} - {t})")
+    with body.loop(count, used) as t:
+        u = body.index(f"({used or count} - 1 - {t})")
         at = body.load(places, u)
         head = f"{first.buffer.name}, {at}"
         body.lines.append(f"if ({at} >= 0) {{ PUT({after.name}, {u}, AT({head})); PUT({head}, {u}); }}")

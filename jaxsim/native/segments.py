@@ -160,6 +160,25 @@ def pieces(
     return [operations[a:b] for a, b in itertools.pairwise(ends[::-1])]
 
 
+def halves(flat: Flat) -> list[Flat]:
+    """Split a kernel's function in two that pass on few bytes, near the middle; an empty list if that cannot be."""
+    ops, made = flat.operations, {v: op for op in flat.operations for v in op.outputs}
+    own = [k for k, op in enumerate(ops) if not is_cheap(op)]  # others are computed again in the second half
+    if len(own) < 2:
+        return []
+    wanted = [v for v in flat.outputs if isinstance(v, Var)]
+    live, quarter = _live_bytes(ops, made, set(wanted)), len(own) // 4
+    cut = min(own[max(1, quarter) : len(own) - quarter], key=lambda k: live[k - 1])
+    found: list[Flat] = []
+    for part in (ops[cut:], ops[:cut]):
+        mine = {v for op in part for v in op.outputs}
+        outputs = [v for v in dict.fromkeys(wanted) if v in mine]
+        kept = needed(with_views(part, made, dict.fromkeys(map(id, ops), True), mine), outputs)
+        found.append(Flat(arrays_read(kept), kept, outputs))
+        wanted += found[-1].inputs
+    return found[::-1]
+
+
 def operations_of(op: Operation) -> int:
     """Return the operations of an operation: itself, if it is no view, and those of the largest jaxpr in it."""
     return _count(op.name, op.params)

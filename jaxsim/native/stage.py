@@ -25,7 +25,7 @@ from jaxsim.native.compiler import LINEAR, ONCE, ONCE_LINEAR, WORLDS
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
-from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.expressions import TooLarge, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, fall_back, jvp_of_plain, paused_collections, size_of
 from jaxsim.native.jaxpr import (
     BLOCKS,
@@ -46,11 +46,12 @@ from jaxsim.native.jaxpr import (
     trace,
 )
 from jaxsim.native.operations import VIEWS
-from jaxsim.native.segments import Segment, segments, with_all_results
+from jaxsim.native.segments import Segment, halves, segments, with_all_results
 from jaxsim.xla.batching import depends, with_results
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
+SOLUTION = "custom_linear_solve"  # the primitive of solutions, which are small and take an elimination
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
 FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
 # computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
@@ -291,19 +292,26 @@ def _evaluated(parts: Sequence[Segment], run: Run, given: Arrays, count: int, ma
     """Return the given arrays and all that kernels and JAX operations make of them."""
     env = dict(given)
     for part in parts:
-        if part.flat is not None:
-            operands, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
-            try:
-                found = run(part.flat, worlds, count, operands)
-                env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
-            except UnsupportedPrimitive:  # too many arrays for a kernel
-                if not may_fall_back:
-                    raise
-                for op in part.flat.operations:
-                    env |= by_jax(op, env)
-        elif part.operation is not None:
-            env |= by_jax(part.operation, env)
+        env |= {} if part.flat is None else _of_kernel(part.flat, run, env, count, may_fall_back)
+        env |= {} if part.operation is None else by_jax(part.operation, env)
     return env
+
+
+def _of_kernel(flat: Flat, run: Run, given: Arrays, count: int, may_fall_back: bool) -> Arrays:
+    """Return the results of a function by one kernel or, if that is too large, by those of its parts."""
+    operands, worlds = zip(*(given[v] for v in flat.inputs), strict=True) if flat.inputs else ((), ())
+    try:
+        found = run(flat, worlds, count, operands)
+        return {v: (x, True) for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
+    except UnsupportedPrimitive as error:
+        parts, env = halves(flat) if isinstance(error, TooLarge) else [], dict(given)
+        if not parts and not may_fall_back and not isinstance(error, TooLarge):
+            raise
+        for part in parts:
+            env |= _of_kernel(part, run, env, count, may_fall_back)
+        for op in () if parts else flat.operations:
+            env |= by_jax(op, env)
+        return env
 
 
 def by_jax(op: Operation, env: Arrays) -> Arrays:
@@ -532,11 +540,11 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ..
 def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Derivative:
     """Return the derivative with respect to the operands `moving`.
 
-    Its residuals are operands and the results of JAX operations between kernels. Kernels compute the rest again. With
-    `keeps` residuals are all arrays that it reads, except views.
+    Its residuals are operands, the results of JAX operations between kernels, and solutions of systems of equations.
+    Kernels compute the rest again. With `keeps` residuals are all arrays that it reads, except views.
     """
     closed = traced.closed
-    between = set() if keeps else {op.name for op in traced.flat(GPU).operations if not is_known(op)}
+    between = {op.name for op in traced.flat(GPU).operations if not is_known(op)} | {SOLUTION}
     function = partial(eval_jaxpr, closed.jaxpr, closed.consts)
 
     def is_kept(primitive: Any, *_: Any, **params: Any) -> bool:

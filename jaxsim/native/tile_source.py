@@ -11,7 +11,7 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
 from jaxsim.native.compute import compute
-from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
+from jaxsim.native.expressions import PREAMBLE, TooLarge, c_type
 from jaxsim.native.jaxpr import Flat, Var
 from jaxsim.native.source_text import text
 from jaxsim.native.writer import USUAL_LANES, Buffer, Writer, places
@@ -40,9 +40,9 @@ class TileSource(NamedTuple):
 
 
 def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int | None = None) -> TileSource:
-    """Return the kernel of a function for `count` worlds. Raises UnsupportedPrimitive."""
+    """Return the kernel of a function for `count` worlds. Raises TooLarge."""
     if len(flat.inputs) + len(flat.outputs) >= MOST_PARAMETERS:
-        raise UnsupportedPrimitive("a kernel of so many arrays")
+        raise TooLarge("a kernel of so many arrays")
     tried = [_written(flat, has_worlds, count, lanes, keeps_more) for keeps_more in (False, True)]
     return min(tried, key=lambda t: t[0])[1]
 

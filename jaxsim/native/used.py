@@ -7,9 +7,12 @@ a row has several entries there. If only the first rows are in use, loops over t
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from jaxsim.native.expressions import ELEMENTWISE
 from jaxsim.native.jaxpr import Flat, Operation, Var
-from jaxsim.native.operations import JOINS, REDUCTIONS
+from jaxsim.native.operations import CUMULATIVE, JOINS, REDUCTIONS, SCATTERS
+from jaxsim.native.sums import LANES_OF_SUM
 
 Rows = tuple[int, int]  # the axis, and its entries for each row
 Places = Sequence[Rows | None]  # of operands
@@ -109,6 +112,13 @@ def _reduction(op: Operation, places: Places, _: int) -> Places:
     return [None if axis in axes else (axis - sum(a < axis for a in axes), many)]
 
 
+def _cumulative(op: Operation, places: Places, _: int) -> Places:
+    axis, many = _same(places)
+    if op.params["axis"] == axis or op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
+        raise _Unknown("a sum over the rows before each, or in parts")
+    return [(axis, many)]
+
+
 def _product(op: Operation, places: Places, _: int) -> Places:
     contracted, batch = op.params["dimension_numbers"]
     found: set[Rows | None] = set()
@@ -144,6 +154,17 @@ def _gather(op: Operation, places: Places, _: int) -> Places:
     raise _Unknown("chosen rows")
 
 
+def _scatter(op: Operation, places: Places, _: int) -> Places:
+    """Return that a sum has no rows, if rows are added to it at places that each row computes."""
+    (of_array, of_indices, of_updates), window = places, op.params["dimension_numbers"].update_window_dims
+    first = next((k for k in range(len(op.inputs[2].shape)) if k not in window), None)
+    known = isinstance(op.inputs[1], np.ndarray) or op.params["dimension_numbers"].operand_batching_dims
+    at_first = of_updates is not None and of_updates[0] == first
+    if SCATTERS[op.name][1] != "ADD" or of_array or known or not at_first or (of_indices and of_indices[0] != 0):
+        raise _Unknown("scattered rows")
+    return [None]
+
+
 RULES: dict[str, Callable[[Operation, Places, int], Places]] = {
     "broadcast_in_dim": _broadcast,
     "transpose": _transpose,
@@ -153,7 +174,9 @@ RULES: dict[str, Callable[[Operation, Places, int], Places]] = {
     **dict.fromkeys(JOINS, _join),
     "pad": _pad,
     **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(CUMULATIVE, _cumulative),
     "dot_general": _product,
     "gather": _gather,
+    **dict.fromkeys(SCATTERS, _scatter),
     **dict.fromkeys(("copy", "copy_p", "stop_gradient", "optimization_barrier", "symmetric_matrix", "name"), _each),
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.native import linalg
+from jaxsim.native import blocks, linalg
 from jaxsim.native.blocks import kernel, program
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.jaxpr import BLOCKS, flatten, trace
@@ -77,6 +77,22 @@ def test_a_step_for_a_tpu_is_one_kernel():
         d = jax.tree.map(lambda x: jax.ShapeDtypeStruct((2048, *x.shape), x.dtype), jaxsim.make_data(m))
         step = jax.jit(jax.vmap(partial(jaxsim.step, m))).trace(d).lower(lowering_platforms=("tpu",)).as_text()
     assert step.count("tpu_custom_call") == 1
+
+
+def of_two(x, y):
+    """Two sums of the running sums of 60 numbers."""
+    return jnp.sum(jnp.sin(jnp.cumsum(x))) + jnp.sum(jnp.cos(jnp.cumsum(y)))
+
+
+@pytest.mark.parametrize(("numbers", "kernels"), [(1000, 1), (150, 2), (100, 2)])
+def test_parts_of_a_function_that_does_not_fit_are_kernels(monkeypatch, strict, numbers, kernels):
+    """The memory of a core holds so many numbers of a world; operations that need more are JAX's."""
+    monkeypatch.setattr(blocks, "MOST_BYTES", numbers * blocks.BYTES)
+    x, y = np.random.default_rng(0).normal(size=(2, WORLDS, 60)).astype(np.float32)
+    with jax.enable_x64(False):
+        text = jax.jit(jax.vmap(stage(of_two))).trace(x, y).lower(lowering_platforms=("tpu",)).as_text()
+    assert text.count("tpu_custom_call") == kernels
+    assert_close(*in_blocks(lambda x, y: [of_two(x, y)], x, y), 1e-5)
 
 
 @pytest.mark.parametrize(

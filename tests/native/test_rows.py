@@ -62,17 +62,47 @@ def test_lanes_do_not_read_rows_beyond_the_last_one_in_use(monkeypatch):
 
 
 @needs_compiler
+@pytest.mark.parametrize(("rows", "sides", "bins"), [(5, 2, 4), (41, 2, 60), (41, 8, 60)])
+@pytest.mark.parametrize("form", ["host", "wide"])
+def test_rows_are_added_to_bins_that_they_name(monkeypatch, form, rows, sides, bins):
+    """By entries that look through all updates, by lists of them, or by each update; those not in use name no bin."""
+    threads.use(monkeypatch)
+    rng = np.random.default_rng(0)
+    count = rng.integers(0, rows, NWORLD)
+    place = rng.integers(0, bins, (NWORLD, rows, sides)).astype(np.int32)
+    value = rng.normal(size=(NWORLD, rows, 6))
+    unused = np.arange(rows) >= count[:, None]
+    want = np.zeros((NWORLD, bins, 6))
+    for w, r in zip(*np.nonzero(~unused), strict=True):
+        for k in range(sides):
+            want[w, place[w, r, k]] += value[w, r] * (k + 1)
+
+    def sums(present, place, value):
+        def of_rows(_, rows):
+            place, value = rows
+            parts = jnp.stack([value * (k + 1) for k in range(sides)], 1)
+            return (), jnp.zeros((bins, 6)).at[place].add(parts, mode="promise_in_bounds")
+
+        return over_rows(of_rows, rows_in_use(present), (), (place, value))[1]
+
+    # a vector computes rows that any of its worlds uses
+    place[unused], value[unused] = (10**6, np.nan) if form == "host" else (0, 0)
+    found = jax.jit(jax.vmap(stage(sums, form)))(~unused, place, value)
+    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+
+
+@needs_compiler
 def test_lanes_compute_all_rows_where_it_is_not_known_which_are_in_use(monkeypatch):
     threads.use(monkeypatch)
 
     def sums(present, jacobian):
-        of_rows = lambda _, rows: ((), jnp.sum(jnp.cumsum(rows, 1)))  # noqa: E731
+        of_rows = lambda _, rows: ((), jnp.sum(jnp.sort(rows, 2)[..., 0]))  # noqa: E731
         return over_rows(of_rows, rows_in_use(present), None, jacobian)[1]
 
     present, _, jacobian = worlds()
     used = np.where(present[:, :, None, None], jacobian, 0)
     found = jax.jit(jax.vmap(stage(sums, "host")))(present, used)
-    np.testing.assert_allclose(found, np.cumsum(used, 2).sum((1, 2, 3)), rtol=1e-12)
+    np.testing.assert_allclose(found, np.sort(used, 3)[..., 0].sum((1, 2)), rtol=1e-12)
 
 
 def loss(present, x, jacobian):

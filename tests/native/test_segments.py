@@ -11,7 +11,9 @@ import pytest
 import jaxsim
 from jaxsim.native import function
 from jaxsim.native import segments as cutting
+from jaxsim.native import tile_source as tile
 from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Var, flatten, trace
+from jaxsim.native.operations import is_cheap
 from jaxsim.native.segments import segments, with_all_results
 from jaxsim.native.stage import stage
 from jaxsim.native.tile_source import tile_source
@@ -62,6 +64,33 @@ def test_pieces_compute_the_function(monkeypatch):
     monkeypatch.setattr(cutting, "MOST_OPERATIONS", 6)
     x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)))
     for got, want in zip(jax.vmap(stage(chain, "host"))(x), jax.vmap(chain)(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_halves_pass_on_little_and_end_at_one_operation():
+    flat = flatten(trace(chain, [jnp.zeros(3)]), GPU)
+    first, second = cutting.halves(flat)
+    handed = [v for v in second.inputs if v not in flat.inputs]
+    assert all(math.prod(v.shape) <= 3 for v in handed) and not set(handed) - set(first.outputs)
+    assert {*first.outputs, *second.outputs} >= set(flat.outputs)
+
+    def parts(flat):
+        halves = cutting.halves(flat)
+        return [part for half in halves for part in parts(half)] if halves else [flat]
+
+    assert all(sum(not is_cheap(op) for op in part.operations) == 1 for part in parts(flat))
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="kernels on the host need a C compiler")
+def test_a_kernel_of_too_many_arrays_is_several(monkeypatch):
+    monkeypatch.setattr(tile, "MOST_PARAMETERS", 5)
+    x = np.random.default_rng(0).normal(size=(4, 5, 3))
+
+    def function(x):
+        y = [jnp.sin(x[k]) for k in range(5)]
+        return (*y, y[0] * y[1], sum(y[2:]))
+
+    for got, want in zip(jax.vmap(stage(function, "host"))(x), jax.vmap(function)(x), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12)
 
 

@@ -35,7 +35,7 @@ class ReevaluatedCollider(NamedTuple):
 
 
 class ContactOrigin(NamedTuple):
-    """Origin of each contact: whether it is one (n,), its slot (n,), its geoms (n, 2) and its margin (n,)."""
+    """Origin of each contact: whether it is real (n,), its slot (n,), its geoms (n, 2) and its margin (n,)."""
 
     real: Array
     slot: Array
@@ -81,15 +81,13 @@ with_reevaluated_jvp.defjvp(_with_reevaluated_jvp_rule, symbolic_zeros=True)
 def _reevaluated_rows(reevaluation: Reevaluation, origin: ContactOrigin, poses: GeomPoses) -> Array:
     """Return rows (n, k) of the contacts of all colliders evaluated again; zero for contacts of other colliders."""
     colliders, rows_of = reevaluation
-    sides = [_geoms_at(gather, poses, geom) for geom in origin.geom.T]
-    fixed = jax.lax.stop_gradient(poses)
-    spare = [[_geoms_at(take, fixed, np.array([geom])) for geom in c.spare_pair] for c in colliders]
 
-    def of_rows(spare: list[list[Geoms]], rows: tuple[ContactOrigin, list[Geoms]]) -> tuple[Array, tuple]:
-        of_collider = zip(colliders, spare, strict=True)
-        return sum(_rows_of_collider(collider, rows_of, *rows, own) for collider, own in of_collider), ()
+    def of_contacts(shared: tuple[GeomPoses, GeomPoses], origin: ContactOrigin) -> tuple[Array, tuple[()]]:
+        poses, constant = shared
+        sides = [_geoms_at(gather, poses, geom) for geom in origin.geom.T]
+        return sum(_rows_of_collider(c, rows_of, origin, sides, constant) for c in colliders), ()
 
-    return over_rows(of_rows, rows_in_use(origin.real), spare, (origin, sides))[0]
+    return over_rows(of_contacts, rows_in_use(origin.real), (poses, jax.lax.stop_gradient(poses)), origin)[0]
 
 
 def _geoms_at(fetch: Callable[[Array, Array], Array], poses: GeomPoses, geom: Array) -> Geoms:
@@ -101,10 +99,11 @@ def _rows_of_collider(
     rows_of: Callable[[PairContacts], Array],
     origin: ContactOrigin,
     sides: list[Geoms],
-    spare: list[Geoms],
+    constant_poses: GeomPoses,
 ) -> Array:
     """Evaluate one collider again; return rows (n, k) of its contacts, zero for others, which use the spare pair."""
     mine = (origin.slot >= collider.first) & (origin.slot < collider.first + collider.count)
+    spare = [_geoms_at(take, constant_poses, np.array([geom])) for geom in collider.spare_pair]
     a, b = (jax.tree.map(partial(_select, mine), *pair) for pair in zip(sides, spare, strict=True))
     contacts = fusion_barrier(collider.function(a, b, origin.margin))
     rows = rows_of(contacts).reshape(len(mine), collider.slots_per_pair, -1)

@@ -1,16 +1,18 @@
 """Convex hulls of meshes as tables: vertices, their neighbours, and faces."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls, farthest_vertex
 from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.engine.structure.geom_bounds import hull_vertices
-from jaxsim.math.arrays import gather, take
-from jaxsim.math.component import Vector, split, vector
+from jaxsim.math.arrays import gather, row_at, take, with_row
+from jaxsim.math.component import Vector, add, dot, scale, split, sub, vector
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
 
@@ -166,37 +168,119 @@ def _pad_rows(rows: list) -> np.ndarray:
     return np.array([[*r, *[-1] * (width - len(r))] for r in rows], dtype=np.int32).reshape(len(rows), width)
 
 
+class VertexNeighbours(NamedTuple):
+    """Neighbours of the vertices of hulls: those of vertex v are `vertex[first[v]:first[v + 1]]`."""
+
+    first: Array
+    vertex: Array
+
+
 class PlaneMeshContext(NamedTuple):
-    """Context of `plane_mesh`: hulls of meshes, bounds of geoms, and neighbours of each vertex (V, K), -1 for none."""
+    """Context of `plane_mesh`: hulls of meshes, bounds of geoms, and neighbours of each vertex."""
 
     hulls: HullTable
     rbound: Array
-    neighbours: np.ndarray
+    neighbours: VertexNeighbours
 
 
 def plane_mesh_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> PlaneMeshContext:
     """The context of pairs of planes g1 and meshes g2 (n,)."""
     hulls = hull_table(m, g2)
-    rows = [_vertex_neighbours(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)]
-    width = max(r.shape[1] for r in rows)
-    rows = [np.pad(r, ((0, 0), (0, width - r.shape[1])), constant_values=-1) for r in rows]
-    return PlaneMeshContext(hulls._replace(vertex_id=[]), m.geom_rbound, np.concatenate(rows))
+    of_meshes = zip(hulls.mesh, hulls.vertex_id, hulls.first_vertex, strict=False)
+    rows = [first + row[row >= 0] for mesh, ids, first in of_meshes for row in _vertex_neighbours(m, mesh, ids)]
+    # a vertex without neighbours may be the last one: its walk looks at the entry behind them
+    neighbours = VertexNeighbours(*(np.append(x, x[-1:]).astype(np.int32) for x in _in_rows(rows)))
+    return PlaneMeshContext(hulls._replace(vertex_id=[]), m.geom_rbound, neighbours)
 
 
-def lowest_vertices(hulls: HullTable, g: Geoms, down: Array, count: Array) -> tuple[Array, Array]:
-    """The first vertices (n,) in `Hulls` of the meshes of n geoms, and which of theirs is the farthest along `down`.
+class HullAbovePlane(NamedTuple):
+    """A hull above a plane, in the hull's frame: the direction `down` (3,), and the origin's height above the plane.
 
-    `down` (n, 3) are directions in the geoms' frames. Of the first `count` geoms.
+    `row` and `first` are those of the hull in its table. Vertices below `margin` touch the plane. Further ones must be
+    at least `apart` from the point of the first contact.
     """
-    row = gather(jnp.asarray(hulls.of_geom), g.id)
-    first, scan = gather(jnp.asarray(hulls.first_vertex), row), gather(jnp.asarray(hulls.scan), row)
 
-    def search(hulls: Hulls, entry: tuple, _: Array) -> tuple[Array, Array]:
-        row, first, scan, down = entry
-        point, index = farthest_vertex(hulls, row, first, scan, split(down))
-        return point[0], index
+    row: Array
+    first: Array
+    down: Array
+    height: Array
+    margin: Array
+    apart: Array
 
-    return first, for_each(search, hulls.hulls, (row, first, scan, down), count)[1]
+
+class TouchingVertices(NamedTuple):
+    """The lowest vertex of a hull, the point of its contact, and `count` vertices (3,) that touch a plane."""
+
+    lowest: Array
+    point: Vector
+    vertex: Array
+    count: Array
+
+
+def touching_vertices(
+    c: PlaneMeshContext, g: Geoms, down: Array, height: Array, margin: Array, apart: Array, count: Array
+) -> tuple[Array, Array]:
+    """The vertices (n, 3) in `Hulls` where meshes of n geoms touch planes, and how many of them do (n,).
+
+    These are the lowest vertex and the first two of its neighbours within the margin that are apart from its contact.
+    The operands (n, ...) are fields of `HullAbovePlane`; the first `count` geoms are searched.
+    """
+    row = gather(jnp.asarray(c.hulls.of_geom), g.id)
+    first, scan = gather(jnp.asarray(c.hulls.first_vertex), row), gather(jnp.asarray(c.hulls.scan), row)
+    tables = c.hulls.hulls, VertexNeighbours(*map(jnp.asarray, c.neighbours))
+
+    def search(tables: tuple[Hulls, VertexNeighbours], entry: tuple, _: Array) -> tuple[Array, Array, Array]:
+        (above, scan), down = entry, split(entry[0].down)
+        lowest, index = farthest_vertex(tables[0], above.row, above.first, scan, down)
+        dist, at = above.height - dot(lowest, down), above.first + index
+        point = add(lowest, scale(0.5 * dist, down))
+        found = TouchingVertices(at, point, jnp.stack([at, at, at]), (dist <= above.margin).astype(jnp.int32))
+        found = lax.platform_dependent(
+            above, found, tpu=partial(neighbours_by_hull, *tables), default=partial(neighbours_by_walk, *tables)
+        )
+        return found.vertex, found.count, dist
+
+    above = HullAbovePlane(row, first, down, height, margin, apart)
+    vertex, number, _ = for_each(search, tables, (above, scan), count)
+    return vertex, number
+
+
+def neighbours_by_walk(
+    hulls: Hulls, neighbours: VertexNeighbours, above: HullAbovePlane, found: TouchingVertices
+) -> TouchingVertices:
+    """Add the touching neighbours of the lowest vertex, if that touches the plane."""
+    return _with_neighbours(hulls, neighbours, above, found.lowest, found)
+
+
+def neighbours_by_hull(
+    hulls: Hulls, neighbours: VertexNeighbours, above: HullAbovePlane, found: TouchingVertices
+) -> TouchingVertices:
+    """`neighbours_by_walk` on a TPU: a loop over all vertices of the hull, which all worlds of a block share."""
+
+    def visit(v: Array, found: TouchingVertices) -> TouchingVertices:
+        step = partial(_with_neighbours, hulls, neighbours, above, v)
+        return lax.cond((v == found.lowest) & (found.count > 0), step, lambda found: found, found)
+
+    return lax.fori_loop(above.first, row_at(hulls.first, above.row + 1), visit, found)
+
+
+def _with_neighbours(
+    hulls: Hulls, neighbours: VertexNeighbours, above: HullAbovePlane, v: Array, found: TouchingVertices
+) -> TouchingVertices:
+    """Add the touching neighbours of a vertex until there are three vertices; none if there is no vertex yet."""
+    down = split(above.down)
+
+    def visit(k: Array, found: TouchingVertices) -> TouchingVertices:
+        other = row_at(neighbours.vertex, k)
+        local = vector(row_at(x, other) for x in hulls.vert)
+        gap = sub(local, found.point)
+        near = (above.height - dot(local, down) < above.margin) & (jnp.sqrt(dot(gap, gap)) >= above.apart)
+        near &= (found.count > 0) & (found.count < 3)
+        at = jnp.minimum(found.count, 2)
+        new = with_row(found.vertex, at, jnp.where(near, other, row_at(found.vertex, at)))
+        return found._replace(vertex=new, count=found.count + near)
+
+    return lax.fori_loop(row_at(neighbours.first, v), row_at(neighbours.first, v + 1), visit, found)
 
 
 def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:

@@ -2,11 +2,10 @@
 
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.convex.hull import PlaneMeshContext, lowest_vertices
+from jaxsim.engine.collision.convex.hull import PlaneMeshContext, touching_vertices
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, min_length, single_contact, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t
@@ -91,16 +90,11 @@ def plane_ellipsoid(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 def plane_mesh(context: PlaneMeshContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Compute the contacts of a plane with the lowest vertex of a mesh hull and up to two of its neighbours."""
     normal = a.axis
-    first, best = lowest_vertices(context.hulls, b, jax.lax.stop_gradient(matvec_t(b.mat, -normal)), count)
-    neighbours = gather(jnp.asarray(context.neighbours), first + best)
-    vertex = first[:, None] + jnp.concatenate([best[:, None], jnp.maximum(neighbours, 0)], axis=1)
+    down, height = matvec_t(b.mat, -normal), inner(b.pos - a.pos, normal)
+    apart = MESH_MIN_SPREAD * context.rbound[b.id]
+    vertex, number = touching_vertices(context, b, down, height, margin, apart, count)
     local = jnp.stack([gather(x, vertex) for x in context.hulls.hulls.vert], axis=-1)
     point = b.pos[:, None] + matvec(b.mat[:, None], local)
     dist = inner(point - a.pos[:, None], normal[:, None])
     pos = point - 0.5 * dist[..., None] * normal[:, None]
-    gap = jax.lax.stop_gradient(point - pos[:, :1])
-    far = jnp.sqrt(inner(gap, gap)) >= MESH_MIN_SPREAD * context.rbound[b.id][:, None]
-    near = jnp.concatenate([dist[:, :1] <= margin[:, None], (dist[:, 1:] < margin[:, None]) & far[:, 1:]], axis=1)
-    near &= near[:, :1] & (jnp.concatenate([best[:, None], neighbours], axis=1) >= 0)
-    near &= jnp.cumsum(near, axis=1) <= 3
-    return PairContacts(dist, pos, jnp.broadcast_to(normal[:, None], pos.shape), near)
+    return PairContacts(dist, pos, jnp.broadcast_to(normal[:, None], pos.shape), np.arange(3) < number[:, None])
