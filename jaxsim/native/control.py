@@ -340,14 +340,7 @@ def _scan(
     (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
     uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[:nc]]
-    rows = [
-        w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x)
-        if w.lanes == 1
-        else w.memory(x)
-        if x.cost > OFTEN_COST
-        else x
-        for x in operands[nc + nk :]
-    ]
+    rows = [_rows(w, x) for x in operands[nc + nk :]]
     (body,) = inner_functions(op, w.platform)
     start = operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk]
     places = _carried(w, op.outputs[:nk], *start, targets, _indexed(w, body, nc, nk))
@@ -375,6 +368,16 @@ def _scan(
         *(_finished(w, q) for q in places),
         *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True)),
     ]
+
+
+def _rows(w: Writer, x: Value) -> Value:
+    """Return an array of which each turn of a loop reads a row: in memory, unless an entry is cheap.
+
+    One lane stores it anyway, unless entries are those of the program's inputs, which no loop overwrites.
+    """
+    x = w.memory(x) if x.cost > OFTEN_COST else x
+    is_given = bool(x.reads) and all(b.given and b.version == 0 for b in x.reads)
+    return x if w.lanes > 1 or is_given else w.in_buffer(x)
 
 
 def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:

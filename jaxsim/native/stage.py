@@ -84,6 +84,7 @@ class _Plan(NamedTuple):
     fixed: tuple[bool, ...] = ()  # operands that are the same in most calls: leaves of the model
     along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
     flags: tuple[str, ...] = WORLDS  # of the C++ compiler
+    alone: tuple[str, ...] = ONCE  # of the C compiler, for one world
 
 
 class _Traced:
@@ -123,11 +124,16 @@ def tracing_once() -> Iterator[None]:
 
 
 def stage(
-    function: Callable[..., Any], form: str = "plain", label: str = "a stage", backend: int | None = None
+    function: Callable[..., Any],
+    form: str = "plain",
+    label: str = "a stage",
+    backend: int | None = None,
+    alone: tuple[str, ...] = ONCE,
 ) -> Callable[..., Any]:
     """Return a function of one world (any PyTrees) as a stage: a few kernels on a GPU, one of the forms on a CPU.
 
-    `label` names it in messages; `backend` is `opt.backend`, for the stage and all native functions within it.
+    `label` names it in messages; `backend` is `opt.backend`, for the stage and all native functions within it. `alone`
+    are flags of the C compiler for one world: ONCE or PRODUCTS.
     """
 
     @paused_collections()
@@ -150,7 +156,8 @@ def stage(
         traced, shape, constants = found
         count = len(constants) + len(jax.tree.leaves(args[:1]))
         fixed = tuple(i < count for i in range(len(constants) + len(leaves)))
-        found = STAGE(_Plan(traced, form, label, backend, fixed=fixed), *constants, *leaves)
+        plan = _Plan(traced, form, label, backend, fixed=fixed, alone=alone)
+        found = STAGE(plan, *constants, *leaves)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
     return run
@@ -186,7 +193,7 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
     if plan.form in ("batches", "loops", "core") and not plan.along and (not any(worlds) or count < FEWEST_WORLDS):
-        flags = ONCE_LINEAR if plan.tangents else ONCE
+        flags = ONCE_LINEAR if plan.tangents else plan.alone
         first = len(operands) - plan.tangents if plan.tangents else 0
         moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
         of_worlds = worlds if any(worlds) else ()

@@ -27,6 +27,7 @@ from jaxsim.engine.step.forward import by_backend
 from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
+from jaxsim.native.compiler import PRODUCTS
 from jaxsim.native.linalg import cholesky, eigh, solve
 from jaxsim.native.stage import tracing_once
 from jaxsim.optim import costs as terms
@@ -44,12 +45,12 @@ from jaxsim.optim.rounds import (
     next_weight,
     verdict,
 )
-from jaxsim.xla.loops import where_needed, while_each
+from jaxsim.xla.loops import where_needed, while_each, without_unused
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
 LEAST_SHARE = 0.1  # of second derivatives that DDP tries to add, before it leaves them out
 GROUP = 256  # problems of a batch in a round; within it those that need another rollout or expansion are gathered
-NATIVE_STATES, NATIVE_CONTROLS = 16, 3  # of problems whose backward pass is a native program: matrices are small
+NATIVE_STATES, NATIVE_CONTROLS = 16, 8  # of problems whose backward pass is a native program: matrices are small
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 Step = Callable[[Model, Data], Data]
@@ -79,18 +80,14 @@ class Program(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """Derivatives at every state: of the cost by state and control, and of the next state (A, B).
+    """Derivatives at every state, by state and control: of the cost (nx + nu,), of the next state (nx, nx + nu).
 
-    Second derivatives of costs are those of Gauss-Newton; `curve` (nx + nu, nx + nu) is what DDP adds to them.
+    Second derivatives of costs `hess` (nx + nu, nx + nu) are those of Gauss-Newton; `curve` is what DDP adds to them.
     """
 
-    lx: Array
-    lu: Array
-    lxx: Array
-    luu: Array
-    lux: Array
-    A: Array
-    B: Array
+    grad: Array
+    hess: Array
+    dynamics: Array
     curve: Array
 
 
@@ -301,8 +298,8 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     big = jnp.asarray(jnp.inf, dtype)
     no, yes = jnp.asarray(False), jnp.asarray(True)
     laws = 3 if options.second_order else 1
-    blocks = [(nx,), (m.nu,), (nx, nx), (m.nu, m.nu), (m.nu, nx), (nx, nx), (nx, m.nu)]
-    blocks.append((nx + m.nu, nx + m.nu) if options.second_order else (0, 0))
+    nz = nx + m.nu
+    blocks = [(nz,), (nz, nz), (nx, nz), (nz, nz) if options.second_order else (0, 0)]
     return Search(
         controls=controls,
         states=states,
@@ -610,10 +607,9 @@ def _expand(
     values, grad, hess, by_rows = jax.vmap(expand)(steps, path.rows, slopes, mus)
     alive = steps < problem.length
     dynamics = jnp.where(alive[:, None, None], dynamics, 0)
-    A, B = dynamics[..., :nx], dynamics[..., nx:]
     curve = jnp.zeros((n + 1, 0, 0), dtype)
     if options.second_order:
-        costates = _costates(grad[:, :nx], A)
+        costates = _costates(grad[:, :nx], dynamics[..., :nx])
 
         def curved(state: dict, u: Array, costate: Array, by_rows: Array) -> Array:
             outcome = moved(program, state, u)
@@ -631,9 +627,10 @@ def _expand(
         second = jax.vmap(curved)(*of)
         counts = (steps < problem.length)[:, None] | ((steps == problem.length)[:, None] & (jnp.arange(nx + nu) < nx))
         curve = jnp.where(counts[:, :, None] & counts[:, None], 0.5 * (second + second.mT), 0)
-    luu = jnp.where(alive[:, None, None], hess[:, nx:, nx:], jnp.eye(nu, dtype=dtype))  # which is no singular system
-    e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B, curve)
-    return e, jnp.sum(values)
+    controls = np.arange(nx + nu) >= nx
+    regular = jnp.where(controls[:, None] | controls, jnp.eye(nx + nu, dtype=dtype), hess)  # no singular system
+    hess = jnp.where(alive[:, None, None], hess, regular)
+    return Expansion(grad, hess, dynamics, curve), jnp.sum(values)
 
 
 def _costates(lx: Array, A: Array) -> Array:
@@ -663,17 +660,18 @@ def _is_finite(expansion: Expansion) -> Array:
 
 def _is_flat(e: Expansion) -> Array:
     """Whether controls change the cost, to first order, by no more than rounding of what it changes with."""
-    b, v = jnp.abs(e.B), jnp.abs(_costates(e.lx, e.A))
-    effect = jnp.abs(e.lu) + jnp.einsum("kij,ki->kj", b, v)
+    nx = e.dynamics.shape[1]
+    b, v = jnp.abs(e.dynamics[..., nx:]), jnp.abs(_costates(e.grad[:, :nx], e.dynamics[..., :nx]))
+    effect = jnp.abs(e.grad[:, nx:]) + jnp.einsum("kij,ki->kj", b, v)
     scale = jnp.max(b, (1, 2), initial=0) * jnp.max(v, 1, initial=0)
-    return jnp.max(effect, initial=0) <= negligible(e.lx.dtype) * jnp.max(scale)
+    return jnp.max(effect, initial=0) <= negligible(e.grad.dtype) * jnp.max(scale)
 
 
 def _backward(problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array) -> Laws:
     """Control laws of Riccati recursions. The gaps (n, nx) are closed by a whole step."""
     recursion = _newton if options.second_order else _gauss_newton
-    is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
-    run = by_backend(problem.m, recursion, "loops", "the backward pass") if is_small else recursion
+    is_small = e.dynamics.shape[1] <= NATIVE_STATES and controls.shape[1] <= NATIVE_CONTROLS
+    run = by_backend(problem.m, recursion, "loops", "the backward pass", PRODUCTS) if is_small else recursion
     return run((problem.low, problem.high), e, convex_part(e.curve), controls, gaps, weight)
 
 
@@ -687,24 +685,23 @@ def convex_part(curve: Array) -> Array:
 
 def _gauss_newton(limits: Limits, e: Expansion, _: Array, controls: Array, gaps: Array, weight: Array) -> Laws:
     """The law without second derivatives of the dynamics."""
-    return Laws(*(x[None] for x in _riccati(limits, e, controls, gaps, weight)[0]))
+    law = without_unused(lambda *given: _riccati(*given)[0])  # does not ask whether Hessians are positive
+    return Laws(*(x[None] for x in law(limits, e, controls, gaps, weight)))
 
 
 def _newton(limits: Limits, e: Expansion, convex: Array, controls: Array, gaps: Array, weight: Array) -> Laws:
     """The laws with the largest share of `curve` that leaves all Hessians by the controls positive, which is a step of
     Newton's method if it is the whole, with the convex part of each, and without it."""
-    n = e.lx.shape[1]
 
     def attempt(curve: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        parts = {"lxx": e.lxx + curve[:, :n, :n], "luu": e.luu + curve[:, n:, n:], "lux": e.lux + curve[:, n:, :n]}
-        return _riccati(limits, e._replace(**parts), controls, gaps, weight)
+        return _riccati(limits, e._replace(hess=e.hess + curve), controls, gaps, weight)
 
     def less(found: tuple) -> tuple:
         share = jnp.where(found[0] > LEAST_SHARE, 0.5 * found[0], 0)
         law, positive = attempt(share * e.curve)
         return share, law, positive | (share == 0)
 
-    start = jnp.ones((), e.lx.dtype), *attempt(e.curve)
+    start = jnp.ones((), e.grad.dtype), *attempt(e.curve)
     share, law, _ = while_each(lambda found: ~found[2], less, start)
     feed, gains, promised = attempt(0 * e.curve)[0]
     plain = feed, gains, jnp.where(share > 0, promised, -jnp.inf)  # else it is the first
@@ -717,27 +714,28 @@ def _riccati(
     """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement, and whether all
     Hessians by the controls are positive."""
     low, high = limits
+    n, nx = len(controls), e.dynamics.shape[1]
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
         vx, vxx, improvement, positive = value
-        e, u, gap = xs
-        closed = gap @ (vx - 0.5 * vxx @ gap)
-        vx = vx - vxx @ gap
-        qx, qu = e.lx + e.A.T @ vx, e.lu + e.B.T @ vx
-        qxx, quu = e.lxx + e.A.T @ vxx @ e.A, e.luu + e.B.T @ vxx @ e.B
-        qux = e.lux + e.B.T @ vxx @ e.A
+        (grad, hess, dynamics), u, gap = xs
+        moved = vxx @ gap
+        closed = gap @ (vx - 0.5 * moved)
+        q = grad + dynamics.T @ (vx - moved)
+        hess = hess + dynamics.T @ (vxx @ dynamics)
+        qx, qu, qxx, qux, quu = q[:nx], q[nx:], hess[:nx, :nx], hess[nx:, :nx], hess[nx:, nx:]
         scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
         regular = quu + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
         feed, gain = _control_law(regular, qu, qux, low - u, high - u)
-        vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
-        vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
+        vx = qx + gain.T @ (quu @ feed + qu) + qux.T @ feed
+        vxx = qxx + gain.T @ (quu @ gain + qux) + qux.T @ gain
         improvement += closed - feed @ (qu + 0.5 * quu @ feed)
         positive &= jnp.all(jnp.isfinite(cholesky(quu)))
         return (vx, 0.5 * (vxx + vxx.T), improvement, positive), (feed, gain)
 
-    before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
-    begin = last.lx, last.lxx, jnp.zeros_like(weight), jnp.asarray(True)
-    (_, _, improvement, positive), (feed, gains) = jax.lax.scan(back, begin, (before, controls, gaps), reverse=True)
+    begin = e.grad[n, :nx], e.hess[n, :nx, :nx], jnp.zeros_like(weight), jnp.asarray(True)
+    steps = (e.grad[:n], e.hess[:n], e.dynamics[:n]), controls, gaps
+    (_, _, improvement, positive), (feed, gains) = jax.lax.scan(back, begin, steps, reverse=True)
     return (feed, gains, improvement), positive
 
 
@@ -812,17 +810,15 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
                     return f"the {what} term {k} is {of[tuple(bad[0])]}{where} {otherwise}"
         return f"the cost is not finite {otherwise}"
     remedy = "a root or a norm at zero? Add a small constant below it"
-    bad = np.argwhere(~np.isfinite(np.concatenate([e.lx, e.lu], 1)))
+    bad = np.argwhere(~np.isfinite(np.asarray(e.grad)))
     if len(bad):
         where, i = _coordinate(m, int(bad[0][1])), int(bad[0][0])
         what = "final cost is not finite" if i == len(end.controls) else f"running cost is not finite in step {i}"
         return f"the gradient of the {what}, by {where}: {remedy}"
-    bad = np.argwhere(
-        ~np.isfinite(np.concatenate([np.asarray(x).reshape(len(x), -1) for x in (e.lxx, e.luu, e.lux)], 1))
-    )
+    bad = np.argwhere(~np.isfinite(np.asarray(e.hess)))
     if len(bad):
         return f"the Hessian of the cost is not finite in step {bad[0][0]}: {remedy}"
-    bad = np.argwhere(~np.isfinite(np.concatenate([e.A, e.B], 2)))
+    bad = np.argwhere(~np.isfinite(np.asarray(e.dynamics)))
     if not len(bad):
         return "the cost is not finite"
     return f"the derivative of step {bad[0][0]} by {_coordinate(m, int(bad[0][2]))} is not finite"
