@@ -205,9 +205,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [product]
     if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
         return [with_reads(op, product, operands)]
-    if op.name == "dot_general" and w.lanes == 1 and not w.wide:
-        if (product := product_by_rows(w, op, operands, target)) is not None:
-            return [product]
+    if op.name == "dot_general" and w.lanes == 1 and (product := product_by_rows(w, op, operands, target)) is not None:
+        return [product]
     if op.name == "dot_general" and w.lanes > 1 and (product := shared_sums(w, op, operands, target)) is not None:
         return [product]
     if op.name == "dot_general" and w.lanes > 1 and (block := block_of_product(w, op, operands)) is not None:

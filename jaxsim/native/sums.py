@@ -358,7 +358,7 @@ def product_by_rows(w: Writer, op: Operation, operands: Sequence[Value], target:
     out = op.outputs[0]
     count = math.prod(operands[0].shape[d] for d in ca)
     few = count <= WRITTEN_SUM or math.prod(out.shape) <= w.registers
-    if len(ca) != 1 or few or not is_real(out.dtype) or any(x.used is not None for x in operands):
+    if w.wide or len(ca) != 1 or few or not is_real(out.dtype) or any(x.used is not None for x in operands):
         return None
     buffer, term = result_buffer(w, op, operands, target), term_of_product(op, operands)
     for first in range(0, count, TERMS_AT_ONCE):

@@ -24,12 +24,12 @@ from jaxsim.core.types import IntegratorType
 from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
 from jaxsim.engine.step.forward import by_backend
-from jaxsim.engine.step.transition import by_columns
+from jaxsim.engine.step.transition import columns_of
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import PRODUCTS
 from jaxsim.native.linalg import cholesky, eigh, solve
-from jaxsim.native.stage import tracing_once
+from jaxsim.native.stage import stage, tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
@@ -554,83 +554,118 @@ def _expand(
 ) -> tuple[Expansion, Array]:
     """Expansions at all states, of which the last has no dynamics, and the cost with these multipliers."""
     m = problem.m
-    nv, na, nu = m.nv, m.na, m.nu
-    nx, n = 2 * nv + na, len(path.controls)
+    n, nx, nu = len(path.controls), 2 * m.nv + m.na, m.nu
     steps = jnp.arange(n + 1)
     dtype = path.controls.dtype
-    at = tuple(jnp.zeros(k, dtype) for k in (nv, nv, na, nu))
+    of = path.states, _with_last(problem, path.controls)
 
-    def moved(program: Program, state: dict, u: Array) -> Callable[..., tuple[tuple[Array, Array], dict]]:
-        here = from_carried(problem.d, state).replace(ctrl=u)
-
-        def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[tuple[Array, Array], dict]:
-            qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dtype)) if nv else here.qpos
-            displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
-            new, seen = advance(problem, program, displaced)
-            rows = terms.rows_of(problem.costs, seen)
-            change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
-            return (jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)), carried(m, new)
-
-        return outcome
-
-    def linear(state: dict, u: Array) -> tuple[Array, Array]:
-        def substep(at_begin: tuple[dict, Array], _: None) -> tuple[tuple[dict, Array], Array]:
-            state, before = at_begin  # and its derivative by the first state and the control
-            after, (first, second) = by_columns(moved(program._replace(substeps=1), state, u))(*at)
-            *by_state, by_control = first
-            total = _product(jnp.concatenate(by_state, axis=1), before)
-            return (after, total.at[:, nx:].add(by_control)), jnp.concatenate(second, axis=1)
-
-        begin = state, jnp.eye(nx, nx + nu, dtype=dtype)
-        if program.substeps == 1:
-            (_, total), slope = substep(begin, None)
-            return total, slope
-        (_, total), slopes = jax.lax.scan(substep, begin, None, length=program.substeps)
-        return total, slopes[0]
-
-    dynamics, slopes = jax.vmap(linear)(path.states, _with_last(problem, path.controls))
-
-    def expand(i: Array, rows: Rows, slope: Array, mu: Multipliers) -> tuple[Array, Array, Array, Array]:
-        mu = mu._replace(penalty=multipliers.penalty)
-        unflat = unflatten_rows(rows)
-        value = lambda r: _value(problem, unflat(r), i, mu).astype(dtype)  # noqa: E731
-        counts = flat_rows(
-            terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length), dtype
-        )
-        r = jnp.where(counts > 0, flat_rows(rows, dtype), 0)
-        slope = jnp.where(counts[:, None] > 0, slope, 0)
-        by_rows, curve = jax.grad(value)(r), jax.hessian(value)(r)
-        hess = _product(_product(slope.T, curve), slope)
-        return value(r), _product(slope.T, by_rows[:, None])[:, 0], hess, by_rows
+    def of_state(problem: Problem, state: dict, u: Array, i: Array, rows: Rows, mu: Multipliers) -> tuple:
+        dynamics, slopes = _linearized(problem, program, state, u)
+        return dynamics, *_expanded(problem, i, rows, slopes, mu._replace(penalty=multipliers.penalty))
 
     mus = multipliers._replace(penalty=None)
-    values, grad, hess, by_rows = jax.vmap(expand)(steps, path.rows, slopes, mus)
+    of_states = jax.vmap(stage(of_state, "columns", "derivatives of a path"), (None, 0, 0, 0, 0, 0))
+    dynamics, values, grad, hess, by_rows = of_states(problem, *of, steps, path.rows, mus)
     alive = steps < problem.length
     dynamics = jnp.where(alive[:, None, None], dynamics, 0)
     curve = jnp.zeros((n + 1, 0, 0), dtype)
     if options.second_order:
         costates = _costates(grad[:, :nx], dynamics[..., :nx])
 
-        def curved(state: dict, u: Array, costate: Array, by_rows: Array) -> Array:
-            outcome = moved(program, state, u)
+        def curved(state: dict, u: Array, costate: Array, by_rows: list[Array]) -> Array:
+            outcome = _outcome(problem, program, state, u)
 
             def total(z: Array) -> Array:
-                (new, rows), _ = outcome(*jnp.split(z, (nv, 2 * nv, 2 * nv + na)))
-                return costate @ new + by_rows @ rows
+                (new, *rows), _ = outcome(*jnp.split(z, np.cumsum([m.nv, m.nv, m.na])))
+                return costate @ new + sum((a @ b for a, b in zip(by_rows, rows, strict=True)), jnp.zeros((), dtype))
 
             def column(direction: Array) -> Array:  # reverse over forward: rules of the solver hold in that order
                 return jax.grad(lambda z: jax.jvp(total, (z,), (direction,))[1])(jnp.zeros(nx + nu, dtype))
 
             return jax.vmap(column)(jnp.eye(nx + nu, dtype=dtype))
 
-        of = path.states, _with_last(problem, path.controls), costates, by_rows
-        second = jax.vmap(curved)(*of)
+        second = jax.vmap(curved)(*of, costates, by_rows)
         counts = (steps < problem.length)[:, None] | ((steps == problem.length)[:, None] & (jnp.arange(nx + nu) < nx))
         curve = jnp.where(counts[:, :, None] & counts[:, None], 0.5 * (second + second.mT), 0)
     controls = np.arange(nx + nu) >= nx
     regular = jnp.where(controls[:, None] | controls, jnp.eye(nx + nu, dtype=dtype), hess)  # no singular system
     hess = jnp.where(alive[:, None, None], hess, regular)
     return Expansion(grad, hess, dynamics, curve), jnp.sum(values)
+
+
+def _outcome(problem: Problem, program: Program, state: dict, u: Array) -> Callable[..., tuple[tuple, dict]]:
+    """The next state and the rows, as a function of displacements of the state and the control; and the next data."""
+    m, here = problem.m, from_carried(problem.d, state).replace(ctrl=u)
+
+    def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[tuple, dict]:
+        qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else here.qpos
+        displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
+        new, seen = advance(problem, program, displaced)
+        rows = jax.tree.leaves(terms.rows_of(problem.costs, seen))
+        change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
+        return (jnp.concatenate([change, new.qvel, new.act]), *(r.astype(u.dtype) for r in rows)), carried(m, new)
+
+    return outcome
+
+
+Slopes = list[tuple[Array | None, ...]]  # of each vector of rows by positions, velocities, activations and controls
+
+
+def _linearized(problem: Problem, program: Program, state: dict, u: Array) -> tuple[Array, Slopes]:
+    """Derivatives of the state after all sub-steps (nx, nx + nu), and of the rows, at a state."""
+    m, dtype = problem.m, u.dtype
+    sizes, nx = (m.nv, m.nv, m.na, m.nu), 2 * m.nv + m.na
+    at = tuple(jnp.zeros(k, dtype) for k in sizes)
+
+    def substep(at_begin: tuple[dict, Array | None], _: None) -> tuple[tuple[dict, Array], Slopes]:
+        state, before = at_begin  # and its derivative by the first state and the control
+        _, after, (first, *slopes) = columns_of(_outcome(problem, program._replace(substeps=1), state, u))(*at)
+        own = jnp.concatenate(
+            [jnp.zeros((nx, k), dtype) if x is None else x for k, x in zip(sizes, first, strict=True)], axis=1
+        )
+        if before is None:
+            return (after, own), slopes
+        total = _product(own[:, :nx], before)
+        return (after, total.at[:, nx:].add(own[:, nx:])), slopes
+
+    if program.substeps == 1:
+        (_, total), slopes = substep((state, None), None)
+        return total, slopes
+    begin = state, jnp.eye(nx, nx + m.nu, dtype=dtype)
+    (_, total), slopes = jax.lax.scan(substep, begin, None, length=program.substeps)
+    return total, jax.tree.map(lambda x: x[0], slopes)
+
+
+def _expanded(
+    problem: Problem, i: Array, rows: Rows, slopes: Slopes, mu: Multipliers
+) -> tuple[Array, Array, Array, list[Array]]:
+    """Cost at step i, its gradient and Hessian (Gauss-Newton) by state and control, and the gradient by rows.
+
+    The cost is a sum of functions of one vector of rows each, which often depends on a part of the state alone.
+    """
+    m = problem.m
+    counts = jax.tree.leaves(terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length))
+    leaves, tree = jax.tree.flatten(rows)
+    leaves = [jnp.where(c > 0, r, 0) for c, r in zip(counts, leaves, strict=True)]
+    dtype = mu.penalty.dtype
+
+    def value(leaves: list[Array]) -> Array:
+        return _value(problem, jax.tree.unflatten(tree, leaves), i, mu).astype(dtype)
+
+    total, by_rows = jax.value_and_grad(value)(leaves)
+    sizes = m.nv, m.nv, m.na, m.nu
+    grad = [jnp.zeros(k, dtype) for k in sizes]
+    hess = {(a, b): jnp.zeros((sizes[a], sizes[b]), dtype) for a in range(4) for b in range(a + 1)}
+    for k, (c, r, slope) in enumerate(zip(counts, by_rows, slopes, strict=True)):
+        curve = jax.hessian(lambda x, k=k: value([*leaves[:k], x, *leaves[k + 1 :]]))(leaves[k])
+        own = {a: jnp.where(c[:, None] > 0, s, 0) for a, s in enumerate(slope) if s is not None}
+        for a, s in own.items():
+            grad[a] += _product(s.T, r[:, None])[:, 0]
+            moved = _product(curve, s)
+            for b in filter(own.__contains__, range(a, 4)):
+                hess[b, a] += _product(own[b].T, moved)
+    whole = [jnp.concatenate([hess[a, b] if a >= b else hess[b, a].T for b in range(4)], axis=1) for a in range(4)]
+    return total, jnp.concatenate(grad), jnp.concatenate(whole), by_rows
 
 
 def _costates(lx: Array, A: Array) -> Array:
@@ -641,16 +676,6 @@ def _costates(lx: Array, A: Array) -> Array:
         return lx + A.T @ costate, costate
 
     return jax.lax.scan(back, jnp.zeros_like(lx[0]), (lx, A), reverse=True)[1]
-
-
-def flat_rows(rows: Rows, dtype: Any) -> Array:
-    return jnp.concatenate([*jax.tree.leaves(rows), jnp.zeros(0, dtype)])
-
-
-def unflatten_rows(rows: Rows) -> Callable[[Array], Rows]:
-    leaves, tree = jax.tree.flatten(rows)
-    cuts = np.cumsum([len(x) for x in leaves])[:-1] if leaves else []
-    return lambda r: jax.tree.unflatten(tree, jnp.split(r, cuts) if leaves else [])
 
 
 def _is_finite(expansion: Expansion) -> Array:
