@@ -67,7 +67,7 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # "core": one world, and its derivatives, are programs of one core; a batch is plain;
 # "batches": as "core", and a batch, with its derivatives, is one program of vectors of worlds;
 # "loops": as "batches", for a loop over stages. A GPU leaves the loop to XLA, and so does a CPU if it does not know an
-#     operation: the stages within have programs of their own;
+#     operation, or if the arrays of a batch are too large: the stages within have programs of their own;
 # "columns": a batch is one program of vectors of worlds, with loops over the directions of stages within. One world is
 #     plain, with programs of those stages.
 TRANSPOSED = {"wide transpose": "wide"}
@@ -209,7 +209,12 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
     if plan.along:
         return _by_directions(plan, worlds, count, operands)
-    return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
+    try:
+        return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
+    except UnsupportedPrimitive:
+        if plan.form != "loops":
+            raise
+        return None
 
 
 def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
