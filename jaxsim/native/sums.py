@@ -270,7 +270,7 @@ def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value
 
 
 def _is_sparse(matrix: np.ndarray) -> bool:
-    return 2 * np.count_nonzero(matrix) <= matrix.size
+    return 2 * int(np.count_nonzero(matrix)) <= matrix.size
 
 
 class _Factor(NamedTuple):

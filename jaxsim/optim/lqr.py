@@ -622,7 +622,8 @@ def _linearized(problem: Problem, program: Program, state: dict, u: Array) -> tu
 
     def substep(at_begin: tuple[dict, Array | None], _: None) -> tuple[tuple[dict, Array], Slopes]:
         state, before = at_begin  # and its derivative by the first state and the control
-        _, after, (first, *slopes) = columns_of(_outcome(problem, program._replace(substeps=1), state, u))(*at)
+        derivatives = columns_of(_outcome(problem, program._replace(substeps=1), state, u))
+        after, (first, *slopes) = derivatives(*at)[1:]
         own = jnp.concatenate(
             [jnp.zeros((nx, k), dtype) if x is None else x for k, x in zip(sizes, first, strict=True)], axis=1
         )
