@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxsim.native.compute import compute
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
-from jaxsim.native.jaxpr import GPU, Flat, Var, flatten
+from jaxsim.native.jaxpr import THREAD, Flat, Var, flatten
 from jaxsim.native.source_text import text
 from jaxsim.native.units import HIDDEN, LENGTH, units
 from jaxsim.native.writer import Buffer, Writer
@@ -32,7 +32,7 @@ def c_function(name: str, closed: Any) -> str:
     The source must come after `ONE_LANE`. Slices of arguments must lie inside (`math.arrays.row_at`): they are not
     clamped, so the source does not depend on the lengths of arguments. Raises UnsupportedPrimitive.
     """
-    source = function_source(name, flatten(closed, GPU), unsized=True)
+    source = function_source(name, flatten(closed, THREAD), unsized=True)
     if re.search(r"^(cholesky\(|solve_)", source, re.MULTILINE):
         raise UnsupportedPrimitive("a system of equations by one thread")
     return source

@@ -26,14 +26,16 @@ VECTOR_FORMS = ChainMap[str, Callable[[Any], Any]]({}, PLAIN_FORMS)  # the same 
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
 # The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
 HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
-# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, blocks of worlds on a TPU.
+# Targets of a program: threads of a GPU, one thread (of a GPU or a core), vectors of worlds on a CPU, one world on a
+# core, blocks of worlds on a TPU.
 # Where a function has a branch for each platform, that of a CPU is for XLA: vectors and cores take the default.
-GPU, VECTORS, CORE, BLOCKS, TPU = "cuda", "vectors", "core", "blocks", "tpu"
+GPU, THREAD, VECTORS, CORE, BLOCKS, TPU = "cuda", "thread", "vectors", "core", "blocks", "tpu"
 WIDE = (VECTORS, BLOCKS)  # each number is a vector of worlds
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")
 WHOLE = {
     GPU: (*BETWEEN, "small_matrices"),
+    THREAD: (*BETWEEN, "small_matrices"),
     VECTORS: ("world_program", "pool", "small_matrices"),
     CORE: ("small_matrices",),
     BLOCKS: ("pool", "small_matrices"),
@@ -105,7 +107,7 @@ _FLAT: WeakKeyDictionary[Any, dict[str, Flat]] = WeakKeyDictionary()
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE or BLOCKS.
+    """Return the operations of a closed jaxpr for a platform: GPU, THREAD, VECTORS, CORE or BLOCKS.
 
     They are kept as long as the jaxpr is: functions within loops and branches are looked at many times.
     """
@@ -119,7 +121,7 @@ def _flattened(closed: Any, platform: str) -> Flat:
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = inlined(closed, inputs, operations, platform)
-    if platform == GPU:
+    if platform in (GPU, THREAD):
         operations, outputs = without_repeats(operations, outputs)
     return Flat(inputs, needed(operations, outputs), outputs)
 

@@ -26,7 +26,7 @@ from jaxsim.native.compute import OF_EACH_WORLD, SEQUENTIAL, compute
 from jaxsim.native.control import row_of
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, of_world
-from jaxsim.native.jaxpr import BLOCKS, GPU, TPU, Operation, flatten
+from jaxsim.native.jaxpr import BLOCKS, GPU, THREAD, TPU, Operation, flatten
 from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.world_program import WorldProgram, scalar_source
@@ -220,7 +220,15 @@ def _sequentially(plan: _Plan, *operands: Array) -> list[Array]:
 
 
 def _of_world(plan: _Plan, *operands: Array) -> list[Array]:
+    if plan.masked:
+        return _compacted(plan._replace(masked=False), *operands)
     return [x[0] for x in _by_xla(plan, (False,) * len(operands), 1, operands)]
+
+
+def _of_worlds(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    if plan.masked:
+        return jax.vmap(partial(_of_world, plan), in_axes=[0 if w else None for w in worlds])(*operands)
+    return _by_xla(plan, worlds, count, operands)
 
 
 def kernel_search(plan: _Plan, axes: Sequence[int | None], leaves: Sequence[Any]) -> KernelSearch:
@@ -239,7 +247,7 @@ def _place(of_entries: bool, of_worlds: bool) -> str:
 POOL = NativeFunction(
     name="pool",
     plain=_of_world,
-    batched=_by_xla,
+    batched=_of_worlds,
     results=lambda plan, _: [jax.ShapeDtypeStruct((plan.length, plan.width), plan.dtype)],
     programs={CPU: _on_cpu, GPU: _on_cuda, TPU: _on_tpu},
     begin=_begin,
@@ -261,7 +269,7 @@ def _of_one_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value
     with w.repeated(plan.length), w.scope(f"EACH({i}, {plan.length})"):
         w.line(f"if ({i} >= {total}) {{ EACH(k, {plan.width}) PUT({out.name}, {i} * {plan.width} + k, 0); continue; }}")
         args = [row_of(x, i) if k >= plan.split else x for k, x in enumerate(leaves)]
-        (found,) = compute(w, flatten(closed, GPU), args)
+        (found,) = compute(w, flatten(closed, THREAD), args)
         w.fill(out, found, (plan.length, plan.width), lambda index: [i, *index])
     out.version += 1
     return [w.stored(out, (plan.length, plan.width))]

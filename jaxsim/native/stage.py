@@ -64,8 +64,8 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # "blocks": a kernel of a TPU, interpreted, for tests;
 # "wide": vectors of worlds;
 # "wide transpose": plain, but its transpose is wide;
-# "core": one world, and its derivatives, are programs of one core; a batch is plain;
-# "batches": as "core", and a batch, with its derivatives, is one program of vectors of worlds;
+# "core": one world, and its derivatives, are programs of one core, which take the worlds of a batch one after another;
+# "batches": as "core", but a batch, with its derivatives, is one program of vectors of worlds;
 # "loops": as "batches", for a loop over stages. A GPU leaves the loop to XLA, and so does a CPU if it does not know an
 #     operation, or if the arrays of a batch are too large: the stages within have programs of their own;
 # "columns": a batch is one program of vectors of worlds, with loops over the directions of stages within. One world is
@@ -192,7 +192,8 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
         return by_kernels(partial(blocks.run, interpret=True), BLOCKS, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
-    if plan.form in ("batches", "loops", "core") and not plan.along and (not any(worlds) or count < FEWEST_WORLDS):
+    one_by_one = not any(worlds) or count < FEWEST_WORLDS or plan.form == "core"
+    if plan.form in ("batches", "loops", "core") and not plan.along and one_by_one:
         flags = ONCE_LINEAR if plan.tangents else plan.alone
         first = len(operands) - plan.tangents if plan.tangents else 0
         moving = [i >= first and not f for i, f in enumerate(plan.fixed)]

@@ -31,7 +31,7 @@ from jaxsim.native.expressions import (
     table_index,
     unravelled,
 )
-from jaxsim.native.jaxpr import BLOCKS, CORE, GPU, VECTORS, Operation, Var
+from jaxsim.native.jaxpr import BLOCKS, CORE, GPU, THREAD, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
 REGISTERS = 10  # numbers, or vectors, of an array that one lane keeps in variables: those of a spatial inertia
@@ -286,7 +286,7 @@ class Writer:
     @property
     def platform(self) -> str:
         """Target of the program, as `flatten` names it."""
-        return self.wide_platform if self.wide else CORE if self.calls else GPU
+        return self.wide_platform if self.wide else CORE if self.calls else THREAD if self.sequential else GPU
 
     @property
     def wide(self) -> bool:

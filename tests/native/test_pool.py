@@ -66,6 +66,33 @@ def test_a_batch_of_batches_is_one_larger_batch():
     assert_same(found, jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), flat))
 
 
+MASKS = np.array([[1, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 1, 1]], bool)
+
+
+def of_masks(scale):
+    steps = np.where(MASKS, NUMBERS[0], 0)
+    return {"steps": steps, "scaled": scale * np.stack([steps, 2 * steps], axis=-1)}
+
+
+def test_a_mask_names_the_rows_to_search():
+    assert_same(jax.jit(jax.vmap(run, in_axes=(None, 0, 0)))(2.0, NUMBERS[0], MASKS), of_masks(2.0))
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_plain_form_of_a_search_takes_a_mask(monkeypatch, batch):
+    by_jax = pool.POOL.by_jax
+
+    def plain(plan, *operands):
+        if not batch:
+            return by_jax(*operands, plan=plan, worlds=None)
+        worlds = (True,) * len(operands)
+        return [x[0] for x in by_jax(*(jnp.asarray(x)[None] for x in operands), plan=plan, worlds=worlds)]
+
+    monkeypatch.setattr(pool, "POOL", plain)
+    monkeypatch.setattr(lax, "platform_dependent", lambda *x, default, tpu=None, **_: (tpu or default)(*x))
+    assert_same(run(2.0, NUMBERS[0, 0], MASKS[0]), jax.tree.map(lambda x: x[0], of_masks(2.0)))
+
+
 @pytest.fixture
 def no_c_compiler(monkeypatch):
     """A machine without one: XLA's kernel is what runs."""

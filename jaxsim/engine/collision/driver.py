@@ -38,6 +38,7 @@ from jaxsim.engine.structure.geom_bounds import with_current_bounds
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
+from jaxsim.native.rows import over_rows, rows_in_use
 
 COMPACT_MIN_PAIRS = 16  # groups of at most this many pairs are not compacted
 COMPACT_MIN_COST = 30_000  # nor are groups with at most this cost, in units of `Collider.cost`
@@ -214,24 +215,24 @@ def _apply_contact_filter(m: Model, d: Any, pairs: Candidates, found: GroupConta
 
 def _fill_buffer(m: Model, d: Any, pairs: Any, found: BufferEntries) -> tuple[Any, Array, Array]:
     """Fill the contact buffer; return data, the number of contacts found, and the number dropped."""
+    shared, parameters_of = parameters.contact_parameters(m, pairs)
+
+    def contacts(shared: Any, rows: Any) -> tuple[dict[str, Array], tuple]:
+        row, candidate = rows
+        fields = parameters_of(shared, jnp.maximum(candidate, 0))
+        dist, pos, normal, *tangent = jnp.split(row, (1, 4, 7)[: row.shape[1] // 3], axis=1)
+        frame = make_frame(normal, *(tangent or (None,)))
+        exclude = (dist[:, 0] >= fields["includemargin"]).astype(jnp.int32)
+        values = {"dist": dist[:, 0], "pos": pos, "frame": frame, **fields, "exclude": exclude}
+        real = candidate >= 0
+        return {k: jnp.where(real.reshape(-1, *[1] * (v.ndim - 1)), v, 0) for k, v in values.items()}, ()
+
     real = found.candidate >= 0
-    fields = parameters.contact_parameters(m, pairs, jnp.maximum(found.candidate, 0))
-    dist, pos, normal, *tangent = jnp.split(found.row, (1, 4, 7)[: found.row.shape[1] // 3], axis=1)
-    dist = dist[:, 0]
-    values = {
-        "dist": dist,
-        "pos": pos,
-        "frame": make_frame(normal, *(tangent or (None,))),
-        **fields,
-        "mu": jnp.zeros_like(dist),
-    }
-    values["exclude"] = (dist >= values["includemargin"]).astype(jnp.int32)
-    out = {}
-    for name, value in values.items():
-        mask = real.reshape(real.shape + (1,) * (value.ndim - 1))
-        out[name] = jnp.where(mask, value, -1 if name == "geom" else 0)
+    out = over_rows(contacts, rows_in_use(real), shared, (found.row, found.candidate))[0]
+    out["geom"] = jnp.where(real[:, None], out["geom"], -1)
     none = {name: jnp.full_like(getattr(d.contact, name), -1) for name in EMPTY_CONTACT if name not in out}
-    return d.replace(contact=d.contact.replace(**out, **none)), found.found, found.dropped
+    contact = d.contact.replace(**out, mu=jnp.zeros_like(out["dist"]), **none)
+    return d.replace(contact=contact), found.found, found.dropped
 
 
 def _empty_buffer(d: Any) -> Any:

@@ -1,5 +1,6 @@
 """Contact parameters: margins of all candidates; friction, solref and others only of contacts in the buffer."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,13 +9,14 @@ import numpy as np
 from jaxsim.core.types import MINMU, MINVAL, EnableBit
 from jaxsim.engine.collision.broad.pairs import Candidates
 from jaxsim.math import safe
-from jaxsim.math.arrays import gather, gather_all, take
+from jaxsim.math.arrays import gather, take
 from jaxsim.math.safe import Array
 
 MIX_ALL_MAX_CANDIDATES = 4096  # up to this many candidates, all are mixed and contacts gather rows
 # index of a geom's friction coefficient for each of the five of a contact
 FRICTION_INDEX = np.array([0, 0, 1, 2, 2], np.int32)
 MIXED = ("solmix", "solref", "friction", "solimp", "gap")  # fields of geoms and flexes that are mixed
+WIDTHS = (1, 2, 3, 5, 1)  # numbers of each
 
 
 def margins(m: Any, pairs: Candidates) -> Array:
@@ -37,33 +39,38 @@ def condims(m: Any, pairs: Candidates) -> np.ndarray:
     return np.where(pairs.pair >= 0, m.pair_dim[np.maximum(pairs.pair, 0)], dim) if m.npair else dim
 
 
-def contact_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str, Array]:
-    """Return parameters, dimension and geoms of the contacts of the candidates with indices `candidate` (k,).
+def contact_parameters(m: Any, pairs: Any) -> tuple[Any, Callable[[Any, Array], dict[str, Array]]]:
+    """Return arrays, and the function of these and of indices of pairs (k,) that returns parameters of contacts.
 
-    With at most `MIX_ALL_MAX_CANDIDATES` candidates, the parameters of all are mixed once for the model, which a batch
-    of worlds shares. Each contact then gathers one row.
+    These are includemargin, friction, solref, solreffriction, solimp, the dimension `dim` and `geom` (k, 2). With at
+    most `MIX_ALL_MAX_CANDIDATES` candidates, the parameters of all are mixed once for the model, which a batch of
+    worlds shares. Each contact then gathers one row.
     """
-    if not isinstance(pairs, Candidates):
-        return _runtime_pair_parameters(m, gather(pairs.geom, candidate), gather(pairs.pair, candidate))
+    shared = m, _table([getattr(m, f"geom_{name}") for name in MIXED]), pairs
+    if not isinstance(pairs, Candidates) or len(pairs.pair) > MIX_ALL_MAX_CANDIDATES:
+        return shared, _of_pairs
     static = np.column_stack([condims(m, pairs), pairs.geom]).astype(np.int32)
-    chosen = gather(jnp.asarray(static), candidate)
-    found = {"dim": chosen[:, 0], "geom": chosen[:, 1:]}
-    if len(static) > MIX_ALL_MAX_CANDIDATES:
-        return mix_parameters(m, pairs, candidate) | found
-    every = mix_parameters(m, pairs, jnp.arange(len(static)))
+    every = mix_parameters(m, pairs)
+    shapes = [v.shape[1:] for v in every.values()]
     widths = np.cumsum([v[0].size for v in every.values()])[:-1]
-    table = jnp.concatenate([v.reshape(len(static), -1) for v in every.values()], axis=1)
-    parts = jnp.split(gather(table, candidate), widths, axis=1)
-    return {k: x.reshape(-1, *v.shape[1:]) for (k, v), x in zip(every.items(), parts, strict=True)} | found
+
+    def of_table(table: Array, candidate: Array) -> dict[str, Array]:
+        parts = jnp.split(gather(table, candidate), widths, axis=1)
+        chosen = gather(jnp.asarray(static), candidate)
+        fields = {k: x.reshape(-1, *shape) for k, shape, x in zip(every, shapes, parts, strict=True)}
+        return fields | {"dim": chosen[:, 0], "geom": chosen[:, 1:]}
+
+    return _table(list(every.values())), of_table
 
 
-def mix_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str, Array]:
-    """Mix the contact parameters of candidates (k,): includemargin, friction, solref, solreffriction, solimp."""
-    geom = jnp.asarray(pairs.geom)[candidate]
+def mix_parameters(m: Any, pairs: Candidates) -> dict[str, Array]:
+    """Mix the contact parameters of candidates (n,): includemargin, friction, solref, solreffriction, solimp."""
     p1, p2 = m.geom_priority[pairs.geom].T
-    priority = jnp.asarray(np.sign(p1 - p2))[candidate][:, None]
-    pair = jnp.asarray(pairs.pair)[candidate] if m.npair else None
-    return _mix_parameters(m, geom, pair, priority, margins(m, pairs)[candidate])
+    pair = jnp.asarray(pairs.pair) if m.npair else None
+    table = _table([getattr(m, f"geom_{name}") for name in MIXED])
+    return _mix_parameters(
+        m, table, jnp.asarray(pairs.geom), pair, jnp.asarray(np.sign(p1 - p2))[:, None], margins(m, pairs)
+    )
 
 
 def margin_of(m: Any, geom: Array, pair: Array) -> Array:
@@ -79,27 +86,37 @@ def max_margin(m: Any) -> Array:
     return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else 2 * jnp.max(m.geom_margin)
 
 
-def _runtime_pair_parameters(m: Any, geom: Array, pair: Array) -> dict[str, Array]:
-    """Return parameters, dimension and geoms of contacts of pairs known only at run time."""
+def _of_pairs(shared: Any, index: Array) -> dict[str, Array]:
+    """Return parameters, dimension and geoms of contacts of pairs with these indices (k,)."""
+    m, table, pairs = shared
+    geom, pair = gather(jnp.asarray(pairs.geom), index), gather(jnp.asarray(pairs.pair), index)
     (d1, d2), (p1, p2) = (gather(jnp.asarray(x), geom).T for x in (m.geom_condim, m.geom_priority))
     dim = jnp.where(p1 > p2, d1, jnp.where(p1 < p2, d2, jnp.maximum(d1, d2)))
     if m.npair:
         dim = jnp.where(pair >= 0, gather(jnp.asarray(m.pair_dim), jnp.maximum(pair, 0)), dim)
-    priority = jnp.sign(p1 - p2)[:, None]
-    return _mix_parameters(m, geom, pair, priority, margin_of(m, geom, pair)) | {"dim": dim, "geom": geom}
+    mixed = _mix_parameters(m, table, geom, pair, jnp.sign(p1 - p2)[:, None], margin_of(m, geom, pair))
+    return mixed | {"dim": dim, "geom": geom}
 
 
-def _mix_parameters(m: Any, geom: Array, pair: Array | None, priority: Array, margin: Array) -> dict[str, Array]:
+def _table(columns: list[Array]) -> Array:
+    """Return the columns (n, ...) side by side (n, k)."""
+    return jnp.concatenate([jnp.reshape(x, (len(x), -1)) for x in columns], axis=1)
+
+
+def _mix_parameters(
+    m: Any, table: Array, geom: Array, pair: Array | None, priority: Array, margin: Array
+) -> dict[str, Array]:
     """Mix the fields of `mix_parameters` for geoms (k, 2), explicit pairs (k,) and margins (k,).
 
-    `priority` (k, 1) is positive where the first geom has priority, negative where the second has, else zero.
+    `table` holds the fields `MIXED` of geoms. `priority` (k, 1) is positive where the first geom has priority, negative
+    where the second has, else zero.
     """
-    out, gap = _mix_sides([getattr(m, f"geom_{name}") for name in MIXED], geom, priority)
+    out, gap = _mix_sides(table, geom, priority)
     if m.npair:
         assert pair is not None
         explicit, pair = pair >= 0, jnp.maximum(pair, 0)
-        out = {k: jnp.where(explicit[:, None], getattr(m, f"pair_{k}")[pair], v) for k, v in out.items()}
-        gap = jnp.where(explicit, m.pair_gap[pair], gap)
+        out = {k: jnp.where(explicit[:, None], gather(getattr(m, f"pair_{k}"), pair), v) for k, v in out.items()}
+        gap = jnp.where(explicit, gather(m.pair_gap, pair), gap)
     return _overridden(m, out) | {"includemargin": margin - gap}
 
 
@@ -114,19 +131,19 @@ def mix_with_flexes(m: Any, side: Array, within: Array) -> dict[str, Array]:
 
     (d1, d2), (p1, p2) = (gather(joined(name), side).T for name in ("condim", "priority"))
     dim = jnp.where(p1 > p2, d1, jnp.where(p1 < p2, d2, jnp.maximum(d1, d2)))
-    out, gap = _mix_sides([joined(name) for name in MIXED], side, jnp.sign(p1 - p2)[:, None])
+    out, gap = _mix_sides(_table([joined(name) for name in MIXED]), side, jnp.sign(p1 - p2)[:, None])
     margin = gather(joined("margin"), side).sum(1)
     if m.opt.enableflags & EnableBit.OVERRIDE:
         margin = jnp.broadcast_to(m.opt.o_margin, margin.shape)
     return _overridden(m, out) | {"includemargin": jnp.where(within, 0, margin - gap), "dim": dim}
 
 
-def _mix_sides(tables: list[Array], side: Array, priority: Array) -> tuple[dict[str, Array], Array]:
-    """Mix parameters of contacts of two sides (k, 2), and sum their gaps (k,); `tables` are those of `MIXED`."""
-    both = gather_all(side, *tables)
+def _mix_sides(table: Array, side: Array, priority: Array) -> tuple[dict[str, Array], Array]:
+    """Mix parameters of contacts of two sides (k, 2), and sum their gaps (k,); `table` holds those of `MIXED`."""
+    both = jnp.split(gather(table, side), np.cumsum(WIDTHS)[:-1], axis=2)
     mix1, ref1, friction1, imp1, gap1 = [x[:, 0] for x in both]
     mix2, ref2, friction2, imp2, gap2 = [x[:, 1] for x in both]
-    mix = _mix_weight(mix1, mix2)[:, None]
+    mix = _mix_weight(mix1, mix2)
     mix = jnp.where(priority == 0, mix, jnp.where(priority > 0, 1, 0).astype(mix.dtype))
 
     standard = (ref1[:, :1] > 0) & (ref2[:, :1] > 0)
@@ -139,7 +156,7 @@ def _mix_sides(tables: list[Array], side: Array, priority: Array) -> tuple[dict[
         "solreffriction": jnp.zeros_like(ref1),
         "solimp": _blend(mix, imp1, imp2),
     }
-    return out, gap1 + gap2
+    return out, (gap1 + gap2)[:, 0]
 
 
 def _overridden(m: Any, out: dict[str, Array]) -> dict[str, Array]:

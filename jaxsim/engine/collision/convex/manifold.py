@@ -153,7 +153,7 @@ def manifold_again(
         end = _corner(f, hulls, clipper, record.clipper, jnp.where(i + 1 < nside, i + 1, 0))
         return start, component.cross(component.sub(end, start), along)
 
-    def point(origin: Array) -> Array:
+    def point(origin: Array, real: Array) -> Array:
         line, cut = split(origin)
         is_edge = line >= 0
         e = jnp.where(is_edge, line, 0)
@@ -161,7 +161,7 @@ def manifold_again(
         q = _subject_vertex(f, hulls, subject, record, jnp.where(e + 1 < nedge, e + 1, 0))
         start, plane = side(jnp.maximum(cut, 0))
         step = component.sub(q, p)
-        is_vertex = cut < 0
+        is_vertex = (cut < 0) | ~real
         # only the formula in use divides: those of parallel lines and planes overflow, and zero times that is nan
         rate = jnp.where(is_edge & ~is_vertex, component.dot(step, plane), 1)
         t = safe.divide(component.dot(component.sub(start, p), plane), rate)
@@ -170,7 +170,7 @@ def manifold_again(
         corner = _meeting(planes, base, start, ~is_edge & ~is_vertex)
         return jnp.stack(component.where(is_vertex, p, component.where(is_edge, crossing, corner)))
 
-    points = jax.vmap(point)(record.origin)
+    points = jax.vmap(point)(record.origin, record.real[: MANIFOLD_SLOTS - 1])
     return _moved(f, record, clipper, subject, points, gap, record.ok, record.real)
 
 

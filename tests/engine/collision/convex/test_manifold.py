@@ -113,3 +113,24 @@ def test_gradient_is_finite_where_an_edge_is_nearly_along_a_side(float32):
     grad, how = jax.jit(jax.grad(points, has_aux=True))(jnp.array([0.3, 0.4, 0.59], jnp.float32))
     assert how.ok and (how.origin[:, 1] >= 0).any()
     assert np.isfinite(grad).all()
+
+
+def test_gradients_of_far_shapes_whose_faces_are_all_but_parallel_are_zero_in_single_precision(float32):
+    brick = " ".join(f"{x} {y} {z}" for x in (-0.1, 0.1) for y in (-0.15, 0.15) for z in (-0.2, 0.2))
+    m = jaxsim.load_model(f"""<mujoco><asset><mesh name="brick" vertex="{brick}"/></asset><worldbody>
+      <body><freejoint/><geom type="mesh" mesh="brick"/></body>
+      <body><freejoint/><geom type="mesh" mesh="brick"/></body></worldbody></mujoco>""")
+    d, n, rng = jaxsim.make_data(m), 300, np.random.default_rng(0)
+
+    def distance(qpos):
+        return collision(m, kinematics(m, d.replace(qpos=qpos))).contact.dist.sum()
+
+    def quarter_turns():
+        """Turned by 0, 90 or 180 degrees about an axis, but for a rounding far below single precision."""
+        quat = np.eye(4)[rng.integers(0, 4, n)] + rng.integers(0, 2, (n, 1)) * np.eye(4)[rng.integers(0, 4, n)]
+        quat += 10.0 ** -rng.uniform(10, 30, (n, 1)) * rng.standard_normal((n, 4))
+        return quat / np.linalg.norm(quat, axis=1, keepdims=True)
+
+    pos = np.tile([0, 0, 0], (n, 1)), np.tile([1, 0.7, 0.5], (n, 1))
+    qpos = np.concatenate([pos[0], quarter_turns(), pos[1], quarter_turns()], axis=1).astype(np.float32)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(jax.grad(distance)))(jnp.asarray(qpos)), 0)
