@@ -51,6 +51,8 @@ ONCE_LINEAR = (*C, "-O1", "-ffp-contract=off")  # derivatives, whose code is two
 # NaN and infinity keep their meaning.
 VECTOR = (*C, "-O2", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
+# Products of matrices, in vectors of this machine. Steps gain nothing from these, not even loops over steps.
+PRODUCTS = (*C, "-O2", "-march=native", "-ffp-contract=fast")
 # C++ for vectors of worlds: each vector holds one number of several worlds.
 WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")
 WORLDS += ("-fno-signed-zeros",)

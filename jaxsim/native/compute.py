@@ -21,6 +21,7 @@ from jaxsim.native.sums import (
     blocked_product,
     groups_of_totals,
     long_cumsum,
+    product_by_rows,
     reduced_in_parts,
     running,
     shared_sums,
@@ -204,6 +205,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [product]
     if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
         return [with_reads(op, product, operands)]
+    if op.name == "dot_general" and w.lanes == 1 and (product := product_by_rows(w, op, operands, target)) is not None:
+        return [product]
     if op.name == "dot_general" and w.lanes > 1 and (product := shared_sums(w, op, operands, target)) is not None:
         return [product]
     if op.name == "dot_general" and w.lanes > 1 and (block := block_of_product(w, op, operands)) is not None:

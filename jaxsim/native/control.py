@@ -261,6 +261,7 @@ def _while(
     test, body = inner_functions(op, w.platform)
     uniform = carried_by_while(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[: nc + nb]]
+    test, body = _with_known(test, consts[:nc]), _with_known(body, consts[nc:])
     indexed = _indexed(w, body, nb, len(op.outputs))
     places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform, targets, indexed)
     going = next(w.names)
@@ -340,15 +341,8 @@ def _scan(
     (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
     uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[:nc]]
-    rows = [
-        w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x)
-        if w.lanes == 1
-        else w.memory(x)
-        if x.cost > OFTEN_COST
-        else x
-        for x in operands[nc + nk :]
-    ]
-    (body,) = inner_functions(op, w.platform)
+    rows = [_rows(w, x) for x in operands[nc + nk :]]
+    (body,) = (_with_known(flat, consts) for flat in inner_functions(op, w.platform))
     start = operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk]
     places = _carried(w, op.outputs[:nk], *start, targets, _indexed(w, body, nc, nk))
     outs = [
@@ -375,6 +369,27 @@ def _scan(
         *(_finished(w, q) for q in places),
         *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True)),
     ]
+
+
+def _with_known(flat: Flat, constants: Sequence[Value]) -> Flat:
+    """Return a function whose first inputs, where they are constants, are constants of its operations as well."""
+    known = {v: x.known for v, x in zip(flat.inputs, constants, strict=False) if x.known is not None}
+
+    def terms(of: Sequence[Term]) -> list[Term]:
+        return [known.get(v, v) if isinstance(v, Var) else v for v in of]
+
+    operations = [op._replace(inputs=terms(op.inputs)) for op in flat.operations]
+    return Flat(flat.inputs, operations, terms(flat.outputs)) if known else flat
+
+
+def _rows(w: Writer, x: Value) -> Value:
+    """Return an array of which each turn of a loop reads a row: in memory, unless an entry is cheap.
+
+    One lane stores it anyway, unless entries are those of the program's inputs, which no loop overwrites.
+    """
+    x = w.memory(x) if x.cost > OFTEN_COST else x
+    is_given = bool(x.reads) and all(b.given and b.version == 0 for b in x.reads)
+    return x if w.lanes > 1 or is_given else w.in_buffer(x)
 
 
 def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:

@@ -495,34 +495,47 @@ def _cumulative(op: Operation, operands: Sequence[Value]) -> list[Value]:
     return [Value(out.shape, out.dtype, entry, count * (x.cost + 3))]
 
 
-def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
-    (a, b), out = operands, op.outputs[0]
+def term_of_product(
+    op: Operation, operands: Sequence[Value], order: Sequence[int] | None = None
+) -> Callable[[Body, Sequence[Index], Sequence[Index]], str]:
+    """Return the rule of a term of a product's entry: of its index, and of the indices of the contracted axes.
+
+    These axes are in the order of the operation, or in another `order`.
+    """
+    a, b = operands
     (ca, cb), (ba, bb) = op.params["dimension_numbers"]
     free_a = [d for d in range(len(a.shape)) if d not in (*ca, *ba)]
     free_b = [d for d in range(len(b.shape)) if d not in (*cb, *bb)]
-    side, own = (a, ca) if a.used is not None and a.used[0] in ca else (b, cb)
-    order, used = in_use(side, own)
-    ca, cb = ([c[own.index(d)] for d in order] for c in (ca, cb))
-    lengths = [a.shape[d] for d in ca]
-    count = math.prod(lengths)
+    ca, cb = ([c[k] for k in (range(len(ca)) if order is None else order)] for c in (ca, cb))
 
-    def entry(body: Body, index: Sequence[Index]) -> str:
+    def term(body: Body, index: Sequence[Index], inner: Sequence[Index]) -> str:
         nb, na = len(ba), len(free_a)
         batch, of_a, of_b = index[:nb], index[nb : nb + na], index[nb + na :]
+        left = dict(zip([*ba, *free_a, *ca], [*batch, *of_a, *inner], strict=True))
+        right = dict(zip([*bb, *free_b, *cb], [*batch, *of_b, *inner], strict=True))
+        x, y = (body.at(z, [m[d] for d in range(len(z.shape))]) for z, m in ((a, left), (b, right)))
+        body.cost += body.times
+        return f"{x} * {y}"
 
-        def term(inner: Sequence[Index]) -> str:
-            left = dict(zip([*ba, *free_a, *ca], [*batch, *of_a, *inner], strict=True))
-            right = dict(zip([*bb, *free_b, *cb], [*batch, *of_b, *inner], strict=True))
-            x, y = (body.at(z, [m[d] for d in range(len(z.shape))]) for z, m in ((a, left), (b, right)))
-            body.cost += body.times
-            return f"{x} * {y}"
+    return term
 
+
+def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    (a, b), out = operands, op.outputs[0]
+    (ca, cb), _ = op.params["dimension_numbers"]
+    side, own = (a, ca) if a.used is not None and a.used[0] in ca else (b, cb)
+    axes, used = in_use(side, own)
+    order = [own.index(d) for d in axes]
+    lengths = [a.shape[ca[k]] for k in order]
+    count, term = math.prod(lengths), term_of_product(op, operands, order)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
         if count <= WRITTEN_SUM and not used:
-            terms = [term(inner) for inner in itertools.product(*map(range, lengths))]
+            terms = [term(body, index, inner) for inner in itertools.product(*map(range, lengths))]
             return body.let(out.dtype, wrapped(f"({' + '.join(terms)})", out.dtype) if terms else literal(0, out.dtype))
         total = body.variable(out.dtype, "0", a.uniform and b.uniform)
         with body.loop(count, used) as t:
-            text = term([body.index(i) for i in unravelled(t, lengths)])
+            text = term(body, index, [body.index(i) for i in unravelled(t, lengths)])
             body.lines.append(f"ASSIGN({total}, {wrapped(f'{total} + {text}', out.dtype)});")
             body.cost += 3 * body.times
         return total

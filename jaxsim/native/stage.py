@@ -68,7 +68,7 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # "core": one world, and its derivatives, are programs of one core, which take the worlds of a batch one after another;
 # "batches": as "core", but a batch, with its derivatives, is one program of vectors of worlds;
 # "loops": as "batches", for a loop over stages. A GPU leaves the loop to XLA, and so does a CPU if it does not know an
-#     operation: the stages within have programs of their own;
+#     operation, or if the arrays of a batch are too large: the stages within have programs of their own;
 # "columns": a batch is one program of vectors of worlds, with loops over the directions of stages within. One world is
 #     plain, with programs of those stages.
 TRANSPOSED = {"wide transpose": "wide"}
@@ -85,6 +85,7 @@ class _Plan(NamedTuple):
     fixed: tuple[bool, ...] = ()  # operands that are the same in most calls: leaves of the model
     along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
     flags: tuple[str, ...] = WORLDS  # of the C++ compiler
+    alone: tuple[str, ...] = ONCE  # of the C compiler, for one world
 
 
 class _Traced:
@@ -124,11 +125,16 @@ def tracing_once() -> Iterator[None]:
 
 
 def stage(
-    function: Callable[..., Any], form: str = "plain", label: str = "a stage", backend: int | None = None
+    function: Callable[..., Any],
+    form: str = "plain",
+    label: str = "a stage",
+    backend: int | None = None,
+    alone: tuple[str, ...] = ONCE,
 ) -> Callable[..., Any]:
     """Return a function of one world (any PyTrees) as a stage: a few kernels on a GPU, one of the forms on a CPU.
 
-    `label` names it in messages; `backend` is `opt.backend`, for the stage and all native functions within it.
+    `label` names it in messages; `backend` is `opt.backend`, for the stage and all native functions within it. `alone`
+    are flags of the C compiler for one world: ONCE or PRODUCTS.
     """
 
     @paused_collections()
@@ -151,7 +157,8 @@ def stage(
         traced, shape, constants = found
         count = len(constants) + len(jax.tree.leaves(args[:1]))
         fixed = tuple(i < count for i in range(len(constants) + len(leaves)))
-        found = STAGE(_Plan(traced, form, label, backend, fixed=fixed), *constants, *leaves)
+        plan = _Plan(traced, form, label, backend, fixed=fixed, alone=alone)
+        found = STAGE(plan, *constants, *leaves)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
     return run
@@ -202,12 +209,12 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     try:
         return by_kernels(partial(vectors.run, flags=plan.flags), VECTORS, plan, worlds, count, operands)
     except vectors.TooManyNumbers:
-        return _one_by_one(plan, worlds, operands)
+        return None if plan.form == "loops" else _one_by_one(plan, worlds, operands)
 
 
 def _one_by_one(plan: _Plan, worlds: Sequence[bool], operands: Sequence[Array]) -> list[Array] | None:
     """Return results by programs of one core, which take the worlds one after another; None if XLA is faster."""
-    flags = ONCE_LINEAR if plan.tangents else ONCE
+    flags = ONCE_LINEAR if plan.tangents else plan.alone
     first = len(operands) - plan.tangents if plan.tangents else 0
     moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
     of_worlds = worlds if any(worlds) else ()

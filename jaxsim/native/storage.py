@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -72,14 +73,14 @@ def arrays_to_store(flat: Flat, often: bool, lanes: int, groups: dict[int, list[
         price = 0 if op.name in VIEWS else COST.get(op.name, 2)
         stored = is_stored(op) or k in reader
         cost |= dict.fromkeys(op.outputs, 1 if stored else min(own + price, 1e6))
-    readers: dict[Var, set[int]] = {}
+    readers: dict[Var, set[Any]] = {}  # loops, and loops behind a transposition
     for v in flat.outputs:
         if isinstance(v, Var):
             readers.setdefault(v, set()).add(-1)
     kept: set[Var] = set()
     read: dict[Var, float] = {}  # how many entries are computed if the array is not stored
     for k, op in reversed(list(enumerate(flat.operations))):
-        mine: set[int] = {reader[k]} if k in reader else set()
+        mine: set[Any] = {reader[k]} if k in reader else set()
         for v in op.outputs if k not in reader else ():
             found = readers.get(v, set())
             again = (len(found) - 1) * cost[v] > RECOMPUTED or (
@@ -90,6 +91,8 @@ def arrays_to_store(flat: Flat, often: bool, lanes: int, groups: dict[int, list[
             mine |= {k} if v in kept else found
         if is_stored(op):
             mine = {k}
+        elif op.name == "transpose":  # a loop that reads an array in both ways would compute its entries twice
+            mine = {(k, loop) for loop in mine}
         for v in op.inputs:
             if isinstance(v, Var):
                 readers.setdefault(v, set()).update(mine)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxsim.native.expressions import Index, c_type, chosen, is_real, linear, literal, plus
 from jaxsim.native.jaxpr import Flat, Operation, Term, Var
-from jaxsim.native.operations import CUMULATIVE, REDUCTIONS, STARTS, clamped, in_use
+from jaxsim.native.operations import CUMULATIVE, REDUCTIONS, STARTS, WRITTEN_SUM, clamped, in_use, term_of_product
 from jaxsim.native.writer import (
     CYCLES_OF_LOAD,
     RECOMPUTED,
@@ -33,6 +33,7 @@ FEWEST_OF_TOTAL = 12  # numbers from which on a reduction is parallel; shorter o
 MOST_APART = 16  # distance, in operations, of reductions that are fused
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
+TERMS_AT_ONCE = 16  # of the sums of a row of a matrix product that one lane adds in one pass over the row
 MOST_OF_ENTRIES = 0.7  # of a matrix's entries: more terms than that are not fewer
 
 
@@ -246,7 +247,7 @@ def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value
     """Return the product with a constant matrix, mostly zeros, as sums over its other entries; None for others."""
     factor, out = _constant_factor(op), op.outputs[0]
     x = operands[0 if factor is None else factor.side]
-    if factor is None or x.used is not None:
+    if factor is None or x.used is not None or not _is_sparse(factor.matrix):
         return None
     matrix, other, place = factor.matrix, factor.axis, factor.place
     rows, columns = np.nonzero(matrix)
@@ -268,8 +269,12 @@ def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value
     return Value(out.shape, out.dtype, entry, mean * (x.cost + CYCLES_OF_LOAD + 1), uniform=x.uniform)
 
 
+def _is_sparse(matrix: np.ndarray) -> bool:
+    return 2 * int(np.count_nonzero(matrix)) <= matrix.size
+
+
 class _Factor(NamedTuple):
-    """A constant matrix, mostly zeros, of a product; each of its rows makes a row of the result, along axis `place`.
+    """A constant matrix of a product; each of its rows makes a row of the result, along axis `place`.
 
     The other operand is number `side`, and is summed over its `axis`.
     """
@@ -281,14 +286,12 @@ class _Factor(NamedTuple):
 
 
 def _constant_factor(op: Operation) -> _Factor | None:
-    """Return the constant matrix, mostly zeros, of a product, or None."""
+    """Return the constant matrix of a product, or None."""
     (axes, (batch, _)), out = op.params["dimension_numbers"], op.outputs[0]
     side, given = next(((k, x) for k, x in enumerate(op.inputs) if isinstance(x, np.ndarray)), (0, None))
     if given is None or batch or len(axes[0]) != 1 or given.ndim != 2 or not given.size or not is_real(out.dtype):
         return None
     matrix = np.moveaxis(given, axes[side][0], 1)
-    if 2 * np.count_nonzero(matrix) > matrix.size:
-        return None
     return _Factor(matrix, 1 - side, axes[1 - side][0], 0 if side == 0 else len(out.shape) - 1)
 
 
@@ -298,7 +301,7 @@ def shared_sums(w: Writer, op: Operation, operands: Sequence[Value], target: Buf
     A lane computes all rows for a column. Rows that are parts of a longer one are summed once.
     """
     factor, out = _constant_factor(op), op.outputs[0]
-    if factor is None:
+    if factor is None or not _is_sparse(factor.matrix):
         return None
     x = operands[factor.side]
     if x.used is not None and x.used[0] == factor.axis:
@@ -343,6 +346,30 @@ def _shared_parts(matrix: np.ndarray) -> list[tuple[list[int], list[tuple[int, A
                 left -= rows[other]
         found[r] = parts, sorted(left)
     return [found[r] for r in range(len(rows))]
+
+
+def product_by_rows(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:
+    """Write a matrix product by one lane: a pass over a row of the result adds terms to all of its entries.
+
+    A compiler makes vectors of neighbouring entries, and not of the terms of one sum, whose order counts. None for
+    short sums, which are written out, and for other operations.
+    """
+    (ca, _), _ = op.params["dimension_numbers"]
+    out = op.outputs[0]
+    count = math.prod(operands[0].shape[d] for d in ca)
+    few = count <= WRITTEN_SUM or math.prod(out.shape) <= w.registers
+    if w.wide or len(ca) != 1 or few or not is_real(out.dtype) or any(x.used is not None for x in operands):
+        return None
+    buffer, term = result_buffer(w, op, operands, target), term_of_product(op, operands)
+    for first in range(0, count, TERMS_AT_ONCE):
+
+        def entry(body: Body, index: Sequence[Index], first: int = first) -> str:
+            before = [f"AT({buffer.name}, {body.index(linear(index, out.shape))})"] if first else []
+            terms = [term(body, index, [t]) for t in range(first, min(first + TERMS_AT_ONCE, count))]
+            return body.let(out.dtype, f"({' + '.join([*before, *terms])})")
+
+        w.fill(buffer, Value(out.shape, out.dtype, entry), out.shape, own=())
+    return w.stored(buffer, out.shape)
 
 
 def block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
@@ -24,7 +25,6 @@ from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
-from jaxsim.optim.lqr import flat_rows, unflatten_rows
 from jaxsim.optim.options import Inverse, Iteration, Result, takes_options
 from jaxsim.optim.progress import is_traced, listen, report, warn
 from jaxsim.optim.rounds import LARGEST_PENALTY, PENALTY_FACTOR, STEP_LENGTHS, improves, is_over, next_weight, verdict
@@ -279,7 +279,17 @@ def _stage(problem: Problem, n: int, i: Array, *three: Array) -> tuple[terms.Row
     beyond = jnp.stack([u - problem.high, problem.low - u])
     excess = jnp.where(jnp.isfinite(beyond) & ~last, beyond, -1) * jnp.linalg.norm(by_controls, axis=0)
     rows = terms.rows_of(problem.costs, at.replace(ctrl=u))
-    return rows, Outcome(flat_rows(rows, here.dtype), missing, excess.ravel(), u)
+    return rows, Outcome(_flat_rows(rows, here.dtype), missing, excess.ravel(), u)
+
+
+def _flat_rows(rows: terms.Rows, dtype: Any) -> Array:
+    return jnp.concatenate([*jax.tree.leaves(rows), jnp.zeros(0, dtype)])
+
+
+def _unflatten_rows(rows: terms.Rows) -> Callable[[Array], terms.Rows]:
+    leaves, tree = jax.tree.flatten(rows)
+    cuts = np.cumsum([len(x) for x in leaves])[:-1] if leaves else []
+    return lambda r: jax.tree.unflatten(tree, jnp.split(r, cuts) if leaves else [])
 
 
 def _outcome(problem: Problem, positions: Array) -> Outcome:
@@ -295,7 +305,7 @@ def _stage_value(problem: Problem, n: int, i: Array, at: Outcome, multipliers: A
     """Cost of a state, with the augmented Lagrangian of its missing forces and of limits of controls."""
     shape = _shape_of_rows(problem)
     none = terms.no_multipliers(problem.costs, shape, 1.0)
-    value = terms.value_of(problem.costs, unflatten_rows(shape)(at.rows), i == n, jnp.asarray(False), none)
+    value = terms.value_of(problem.costs, _unflatten_rows(shape)(at.rows), i == n, jnp.asarray(False), none)
     equal, below = jnp.split(multipliers, [problem.m.nv])
     value += terms.augmented("equal", at.missing, equal, penalty)
     return value + terms.augmented("below", at.excess, below, penalty)

@@ -24,11 +24,12 @@ from jaxsim.core.types import IntegratorType
 from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
 from jaxsim.engine.step.forward import by_backend
-from jaxsim.engine.step.transition import by_columns
+from jaxsim.engine.step.transition import columns_of
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
+from jaxsim.native.compiler import PRODUCTS
 from jaxsim.native.linalg import cholesky, eigh, solve
-from jaxsim.native.stage import tracing_once
+from jaxsim.native.stage import stage, tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs, Multipliers, Rows
@@ -44,12 +45,15 @@ from jaxsim.optim.rounds import (
     next_weight,
     verdict,
 )
-from jaxsim.xla.loops import where_needed, while_each
+from jaxsim.xla.loops import where_needed, while_each, without_unused
 
 LEAST_WEIGHT = 1e-9  # of the regularisation
 LEAST_SHARE = 0.1  # of second derivatives that DDP tries to add, before it leaves them out
 GROUP = 256  # problems of a batch in a round; within it those that need another rollout or expansion are gathered
-NATIVE_STATES, NATIVE_CONTROLS = 16, 3  # of problems whose backward pass is a native program: matrices are small
+# States and controls up to which the backward pass is a native program. With 36 and 12 that of iLQR takes 0.4 of XLA's
+# time, with 54 and 21 0.8; that of DDP takes longer than by XLA with 36 and 12.
+NATIVE_SIZE, NATIVE_SIZE_OF_DDP = (40, 16), (16, 8)
+SUMMED = 16  # rows and columns of matrices whose products XLA computes as sums
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 Step = Callable[[Model, Data], Data]
@@ -79,18 +83,14 @@ class Program(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """Derivatives at every state: of the cost by state and control, and of the next state (A, B).
+    """Derivatives at every state, by state and control: of the cost (nx + nu,), of the next state (nx, nx + nu).
 
-    Second derivatives of costs are those of Gauss-Newton; `curve` (nx + nu, nx + nu) is what DDP adds to them.
+    Second derivatives of costs `hess` (nx + nu, nx + nu) are those of Gauss-Newton; `curve` is what DDP adds to them.
     """
 
-    lx: Array
-    lu: Array
-    lxx: Array
-    luu: Array
-    lux: Array
-    A: Array
-    B: Array
+    grad: Array
+    hess: Array
+    dynamics: Array
     curve: Array
 
 
@@ -301,8 +301,8 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     big = jnp.asarray(jnp.inf, dtype)
     no, yes = jnp.asarray(False), jnp.asarray(True)
     laws = 3 if options.second_order else 1
-    blocks = [(nx,), (m.nu,), (nx, nx), (m.nu, m.nu), (m.nu, nx), (nx, nx), (nx, m.nu)]
-    blocks.append((nx + m.nu, nx + m.nu) if options.second_order else (0, 0))
+    nz = nx + m.nu
+    blocks = [(nz,), (nz, nz), (nx, nz), (nz, nz) if options.second_order else (0, 0)]
     return Search(
         controls=controls,
         states=states,
@@ -557,83 +557,119 @@ def _expand(
 ) -> tuple[Expansion, Array]:
     """Expansions at all states, of which the last has no dynamics, and the cost with these multipliers."""
     m = problem.m
-    nv, na, nu = m.nv, m.na, m.nu
-    nx, n = 2 * nv + na, len(path.controls)
+    n, nx, nu = len(path.controls), 2 * m.nv + m.na, m.nu
     steps = jnp.arange(n + 1)
     dtype = path.controls.dtype
-    at = tuple(jnp.zeros(k, dtype) for k in (nv, nv, na, nu))
+    of = path.states, _with_last(problem, path.controls)
 
-    def moved(program: Program, state: dict, u: Array) -> Callable[..., tuple[tuple[Array, Array], dict]]:
-        here = from_carried(problem.d, state).replace(ctrl=u)
-
-        def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[tuple[Array, Array], dict]:
-            qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dtype)) if nv else here.qpos
-            displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
-            new, seen = advance(problem, program, displaced)
-            rows = terms.rows_of(problem.costs, seen)
-            change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
-            return (jnp.concatenate([change, new.qvel, new.act]), flat_rows(rows, dtype)), carried(m, new)
-
-        return outcome
-
-    def linear(state: dict, u: Array) -> tuple[Array, Array]:
-        def substep(at_begin: tuple[dict, Array], _: None) -> tuple[tuple[dict, Array], Array]:
-            state, before = at_begin  # and its derivative by the first state and the control
-            after, (first, second) = by_columns(moved(program._replace(substeps=1), state, u))(*at)
-            *by_state, by_control = first
-            total = _product(jnp.concatenate(by_state, axis=1), before)
-            return (after, total.at[:, nx:].add(by_control)), jnp.concatenate(second, axis=1)
-
-        begin = state, jnp.eye(nx, nx + nu, dtype=dtype)
-        if program.substeps == 1:
-            (_, total), slope = substep(begin, None)
-            return total, slope
-        (_, total), slopes = jax.lax.scan(substep, begin, None, length=program.substeps)
-        return total, slopes[0]
-
-    dynamics, slopes = jax.vmap(linear)(path.states, _with_last(problem, path.controls))
-
-    def expand(i: Array, rows: Rows, slope: Array, mu: Multipliers) -> tuple[Array, Array, Array, Array]:
-        mu = mu._replace(penalty=multipliers.penalty)
-        unflat = unflatten_rows(rows)
-        value = lambda r: _value(problem, unflat(r), i, mu).astype(dtype)  # noqa: E731
-        counts = flat_rows(
-            terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length), dtype
-        )
-        r = jnp.where(counts > 0, flat_rows(rows, dtype), 0)
-        slope = jnp.where(counts[:, None] > 0, slope, 0)
-        by_rows, curve = jax.grad(value)(r), jax.hessian(value)(r)
-        hess = _product(_product(slope.T, curve), slope)
-        return value(r), _product(slope.T, by_rows[:, None])[:, 0], hess, by_rows
+    def of_state(problem: Problem, state: dict, u: Array, i: Array, rows: Rows, mu: Multipliers) -> tuple:
+        dynamics, slopes = _linearized(problem, program, state, u)
+        return dynamics, *_expanded(problem, i, rows, slopes, mu._replace(penalty=multipliers.penalty))
 
     mus = multipliers._replace(penalty=None)
-    values, grad, hess, by_rows = jax.vmap(expand)(steps, path.rows, slopes, mus)
+    of_states = jax.vmap(stage(of_state, "columns", "derivatives of a path"), (None, 0, 0, 0, 0, 0))
+    dynamics, values, grad, hess, by_rows = of_states(problem, *of, steps, path.rows, mus)
     alive = steps < problem.length
     dynamics = jnp.where(alive[:, None, None], dynamics, 0)
-    A, B = dynamics[..., :nx], dynamics[..., nx:]
     curve = jnp.zeros((n + 1, 0, 0), dtype)
     if options.second_order:
-        costates = _costates(grad[:, :nx], A)
+        costates = _costates(grad[:, :nx], dynamics[..., :nx])
 
-        def curved(state: dict, u: Array, costate: Array, by_rows: Array) -> Array:
-            outcome = moved(program, state, u)
+        def curved(state: dict, u: Array, costate: Array, by_rows: list[Array]) -> Array:
+            outcome = _outcome(problem, program, state, u)
 
             def total(z: Array) -> Array:
-                (new, rows), _ = outcome(*jnp.split(z, (nv, 2 * nv, 2 * nv + na)))
-                return costate @ new + by_rows @ rows
+                (new, *rows), _ = outcome(*jnp.split(z, np.cumsum([m.nv, m.nv, m.na])))
+                return costate @ new + sum((a @ b for a, b in zip(by_rows, rows, strict=True)), jnp.zeros((), dtype))
 
             def column(direction: Array) -> Array:  # reverse over forward: rules of the solver hold in that order
                 return jax.grad(lambda z: jax.jvp(total, (z,), (direction,))[1])(jnp.zeros(nx + nu, dtype))
 
             return jax.vmap(column)(jnp.eye(nx + nu, dtype=dtype))
 
-        of = path.states, _with_last(problem, path.controls), costates, by_rows
-        second = jax.vmap(curved)(*of)
+        second = jax.vmap(curved)(*of, costates, by_rows)
         counts = (steps < problem.length)[:, None] | ((steps == problem.length)[:, None] & (jnp.arange(nx + nu) < nx))
         curve = jnp.where(counts[:, :, None] & counts[:, None], 0.5 * (second + second.mT), 0)
-    luu = jnp.where(alive[:, None, None], hess[:, nx:, nx:], jnp.eye(nu, dtype=dtype))  # which is no singular system
-    e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B, curve)
-    return e, jnp.sum(values)
+    controls = np.arange(nx + nu) >= nx
+    regular = jnp.where(controls[:, None] | controls, jnp.eye(nx + nu, dtype=dtype), hess)  # no singular system
+    hess = jnp.where(alive[:, None, None], hess, regular)
+    return Expansion(grad, hess, dynamics, curve), jnp.sum(values)
+
+
+def _outcome(problem: Problem, program: Program, state: dict, u: Array) -> Callable[..., tuple[tuple, dict]]:
+    """The next state and the rows, as a function of displacements of the state and the control; and the next data."""
+    m, here = problem.m, from_carried(problem.d, state).replace(ctrl=u)
+
+    def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[tuple, dict]:
+        qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else here.qpos
+        displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
+        new, seen = advance(problem, program, displaced)
+        rows = jax.tree.leaves(terms.rows_of(problem.costs, seen))
+        change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
+        return (jnp.concatenate([change, new.qvel, new.act]), *(r.astype(u.dtype) for r in rows)), carried(m, new)
+
+    return outcome
+
+
+Slopes = list[tuple[Array | None, ...]]  # of each vector of rows by positions, velocities, activations and controls
+
+
+def _linearized(problem: Problem, program: Program, state: dict, u: Array) -> tuple[Array, Slopes]:
+    """Derivatives of the state after all sub-steps (nx, nx + nu), and of the rows, at a state."""
+    m, dtype = problem.m, u.dtype
+    sizes, nx = (m.nv, m.nv, m.na, m.nu), 2 * m.nv + m.na
+    at = tuple(jnp.zeros(k, dtype) for k in sizes)
+
+    def substep(at_begin: tuple[dict, Array | None], _: None) -> tuple[tuple[dict, Array], Slopes]:
+        state, before = at_begin  # and its derivative by the first state and the control
+        derivatives = columns_of(_outcome(problem, program._replace(substeps=1), state, u))
+        after, (first, *slopes) = derivatives(*at)[1:]
+        own = jnp.concatenate(
+            [jnp.zeros((nx, k), dtype) if x is None else x for k, x in zip(sizes, first, strict=True)], axis=1
+        )
+        if before is None:
+            return (after, own), slopes
+        total = _product(own[:, :nx], before)
+        return (after, total.at[:, nx:].add(own[:, nx:])), slopes
+
+    if program.substeps == 1:
+        (_, total), slopes = substep((state, None), None)
+        return total, slopes
+    begin = state, jnp.eye(nx, nx + m.nu, dtype=dtype)
+    (_, total), slopes = jax.lax.scan(substep, begin, None, length=program.substeps)
+    return total, jax.tree.map(lambda x: x[0], slopes)
+
+
+def _expanded(
+    problem: Problem, i: Array, rows: Rows, slopes: Slopes, mu: Multipliers
+) -> tuple[Array, Array, Array, list[Array]]:
+    """Cost at step i, its gradient and Hessian (Gauss-Newton) by state and control, and the gradient by rows.
+
+    The cost is a sum of functions of one vector of rows each, which often depends on a part of the state alone.
+    """
+    m = problem.m
+    counts = jax.tree.leaves(terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length))
+    leaves, tree = jax.tree.flatten(rows)
+    leaves = [jnp.where(c > 0, r, 0) for c, r in zip(counts, leaves, strict=True)]
+    dtype = mu.penalty.dtype
+
+    def value(leaves: list[Array]) -> Array:
+        return _value(problem, jax.tree.unflatten(tree, leaves), i, mu).astype(dtype)
+
+    total, by_rows = jax.value_and_grad(value)(leaves)
+    sizes = m.nv, m.nv, m.na, m.nu
+    grad = [jnp.zeros(k, dtype) for k in sizes]
+    hess = {(a, b): jnp.zeros((sizes[a], sizes[b]), dtype) for a in range(4) for b in range(a + 1)}
+    for k, (c, r, slope) in enumerate(zip(counts, by_rows, slopes, strict=True)):
+        curve = jax.hessian(lambda x, k=k: value([*leaves[:k], x, *leaves[k + 1 :]]))(leaves[k])
+        own = {a: jnp.where(c[:, None] > 0, s, 0) for a, s in enumerate(slope) if s is not None}
+        for a, s in own.items():
+            grad[a] += _product(s.T, r[:, None])[:, 0]
+            moved = _product(curve, s)
+            for b in filter(own.__contains__, range(a, 4)):
+                hess[b, a] += _product(own[b].T, moved)
+    whole = [jnp.concatenate([hess[a, b] if a >= b else hess[b, a].T for b in range(4)], axis=1) for a in range(4)]
+    return total, jnp.concatenate(grad), jnp.concatenate(whole), by_rows
 
 
 def _costates(lx: Array, A: Array) -> Array:
@@ -646,16 +682,6 @@ def _costates(lx: Array, A: Array) -> Array:
     return jax.lax.scan(back, jnp.zeros_like(lx[0]), (lx, A), reverse=True)[1]
 
 
-def flat_rows(rows: Rows, dtype: Any) -> Array:
-    return jnp.concatenate([*jax.tree.leaves(rows), jnp.zeros(0, dtype)])
-
-
-def unflatten_rows(rows: Rows) -> Callable[[Array], Rows]:
-    leaves, tree = jax.tree.flatten(rows)
-    cuts = np.cumsum([len(x) for x in leaves])[:-1] if leaves else []
-    return lambda r: jax.tree.unflatten(tree, jnp.split(r, cuts) if leaves else [])
-
-
 def _is_finite(expansion: Expansion) -> Array:
     """Whether all derivatives are."""
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(expansion)]))
@@ -663,17 +689,19 @@ def _is_finite(expansion: Expansion) -> Array:
 
 def _is_flat(e: Expansion) -> Array:
     """Whether controls change the cost, to first order, by no more than rounding of what it changes with."""
-    b, v = jnp.abs(e.B), jnp.abs(_costates(e.lx, e.A))
-    effect = jnp.abs(e.lu) + jnp.einsum("kij,ki->kj", b, v)
+    nx = e.dynamics.shape[1]
+    b, v = jnp.abs(e.dynamics[..., nx:]), jnp.abs(_costates(e.grad[:, :nx], e.dynamics[..., :nx]))
+    effect = jnp.abs(e.grad[:, nx:]) + jnp.einsum("kij,ki->kj", b, v)
     scale = jnp.max(b, (1, 2), initial=0) * jnp.max(v, 1, initial=0)
-    return jnp.max(effect, initial=0) <= negligible(e.lx.dtype) * jnp.max(scale)
+    return jnp.max(effect, initial=0) <= negligible(e.grad.dtype) * jnp.max(scale)
 
 
 def _backward(problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array) -> Laws:
     """Control laws of Riccati recursions. The gaps (n, nx) are closed by a whole step."""
     recursion = _newton if options.second_order else _gauss_newton
-    is_small = e.lx.shape[1] <= NATIVE_STATES and e.lu.shape[1] <= NATIVE_CONTROLS
-    run = by_backend(problem.m, recursion, "loops", "the backward pass") if is_small else recursion
+    states, inputs = NATIVE_SIZE_OF_DDP if options.second_order else NATIVE_SIZE
+    is_small = e.dynamics.shape[1] <= states and controls.shape[1] <= inputs
+    run = by_backend(problem.m, recursion, "loops", "the backward pass", PRODUCTS) if is_small else recursion
     return run((problem.low, problem.high), e, convex_part(e.curve), controls, gaps, weight)
 
 
@@ -687,24 +715,23 @@ def convex_part(curve: Array) -> Array:
 
 def _gauss_newton(limits: Limits, e: Expansion, _: Array, controls: Array, gaps: Array, weight: Array) -> Laws:
     """The law without second derivatives of the dynamics."""
-    return Laws(*(x[None] for x in _riccati(limits, e, controls, gaps, weight)[0]))
+    law = without_unused(lambda *given: _riccati(*given)[0])  # does not ask whether Hessians are positive
+    return Laws(*(x[None] for x in law(limits, e, controls, gaps, weight)))
 
 
 def _newton(limits: Limits, e: Expansion, convex: Array, controls: Array, gaps: Array, weight: Array) -> Laws:
     """The laws with the largest share of `curve` that leaves all Hessians by the controls positive, which is a step of
     Newton's method if it is the whole, with the convex part of each, and without it."""
-    n = e.lx.shape[1]
 
     def attempt(curve: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        parts = {"lxx": e.lxx + curve[:, :n, :n], "luu": e.luu + curve[:, n:, n:], "lux": e.lux + curve[:, n:, :n]}
-        return _riccati(limits, e._replace(**parts), controls, gaps, weight)
+        return _riccati(limits, e._replace(hess=e.hess + curve), controls, gaps, weight)
 
     def less(found: tuple) -> tuple:
         share = jnp.where(found[0] > LEAST_SHARE, 0.5 * found[0], 0)
         law, positive = attempt(share * e.curve)
         return share, law, positive | (share == 0)
 
-    start = jnp.ones((), e.lx.dtype), *attempt(e.curve)
+    start = jnp.ones((), e.grad.dtype), *attempt(e.curve)
     share, law, _ = while_each(lambda found: ~found[2], less, start)
     feed, gains, promised = attempt(0 * e.curve)[0]
     plain = feed, gains, jnp.where(share > 0, promised, -jnp.inf)  # else it is the first
@@ -717,27 +744,28 @@ def _riccati(
     """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement, and whether all
     Hessians by the controls are positive."""
     low, high = limits
+    n, nx = len(controls), e.dynamics.shape[1]
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
         vx, vxx, improvement, positive = value
-        e, u, gap = xs
-        closed = gap @ (vx - 0.5 * vxx @ gap)
-        vx = vx - vxx @ gap
-        qx, qu = e.lx + e.A.T @ vx, e.lu + e.B.T @ vx
-        qxx, quu = e.lxx + e.A.T @ vxx @ e.A, e.luu + e.B.T @ vxx @ e.B
-        qux = e.lux + e.B.T @ vxx @ e.A
+        (grad, hess, dynamics), u, gap = xs
+        moved = vxx @ gap
+        closed = gap @ (vx - 0.5 * moved)
+        q = grad + dynamics.T @ (vx - moved)
+        hess = hess + dynamics.T @ (vxx @ dynamics)
+        qx, qu, qxx, qux, quu = q[:nx], q[nx:], hess[:nx, :nx], hess[nx:, :nx], hess[nx:, nx:]
         scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
         regular = quu + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
         feed, gain = _control_law(regular, qu, qux, low - u, high - u)
-        vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
-        vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
+        vx = qx + gain.T @ (quu @ feed + qu) + qux.T @ feed
+        vxx = qxx + gain.T @ (quu @ gain + qux) + qux.T @ gain
         improvement += closed - feed @ (qu + 0.5 * quu @ feed)
         positive &= jnp.all(jnp.isfinite(cholesky(quu)))
         return (vx, 0.5 * (vxx + vxx.T), improvement, positive), (feed, gain)
 
-    before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
-    begin = last.lx, last.lxx, jnp.zeros_like(weight), jnp.asarray(True)
-    (_, _, improvement, positive), (feed, gains) = jax.lax.scan(back, begin, (before, controls, gaps), reverse=True)
+    begin = e.grad[n, :nx], e.hess[n, :nx, :nx], jnp.zeros_like(weight), jnp.asarray(True)
+    steps = (e.grad[:n], e.hess[:n], e.dynamics[:n]), controls, gaps
+    (_, _, improvement, positive), (feed, gains) = jax.lax.scan(back, begin, steps, reverse=True)
     return (feed, gains, improvement), positive
 
 
@@ -757,12 +785,12 @@ def _control_law(h: Array, g: Array, by_state: Array, low: Array, high: Array) -
 
 def _product(a: Array, b: Array) -> Array:
     """Multiply matrices; of few rows and columns as a sum, since a library takes a call for each of a batch."""
-    return matmul(a, b) if max(*a.shape, *b.shape) <= NATIVE_STATES else a @ b
+    return matmul(a, b) if max(*a.shape, *b.shape) <= SUMMED else a @ b
 
 
 def _solved(a: Array, b: Array) -> Array:
     """Solve a x = b; of few rows by operations that native programs know, of more by a library."""
-    return solve(a, b) if len(a) <= NATIVE_CONTROLS else jnp.linalg.solve(a, b)
+    return solve(a, b) if len(a) <= NATIVE_SIZE[1] else jnp.linalg.solve(a, b)
 
 
 def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:
@@ -812,17 +840,15 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
                     return f"the {what} term {k} is {of[tuple(bad[0])]}{where} {otherwise}"
         return f"the cost is not finite {otherwise}"
     remedy = "a root or a norm at zero? Add a small constant below it"
-    bad = np.argwhere(~np.isfinite(np.concatenate([e.lx, e.lu], 1)))
+    bad = np.argwhere(~np.isfinite(np.asarray(e.grad)))
     if len(bad):
         where, i = _coordinate(m, int(bad[0][1])), int(bad[0][0])
         what = "final cost is not finite" if i == len(end.controls) else f"running cost is not finite in step {i}"
         return f"the gradient of the {what}, by {where}: {remedy}"
-    bad = np.argwhere(
-        ~np.isfinite(np.concatenate([np.asarray(x).reshape(len(x), -1) for x in (e.lxx, e.luu, e.lux)], 1))
-    )
+    bad = np.argwhere(~np.isfinite(np.asarray(e.hess)))
     if len(bad):
         return f"the Hessian of the cost is not finite in step {bad[0][0]}: {remedy}"
-    bad = np.argwhere(~np.isfinite(np.concatenate([e.A, e.B], 2)))
+    bad = np.argwhere(~np.isfinite(np.asarray(e.dynamics)))
     if not len(bad):
         return "the cost is not finite"
     return f"the derivative of step {bad[0][0]} by {_coordinate(m, int(bad[0][2]))} is not finite"

@@ -10,11 +10,13 @@ from jax import lax
 
 import jaxsim
 from jaxsim.engine.step.forward import step_by_stages
-from jaxsim.native import compiler
+from jaxsim.native import compiler, compute
+from jaxsim.native.c_source import function_units
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import MOST_CONSTANTS, core_program
 from jaxsim.native.function import choices_of
 from jaxsim.native.jaxpr import CORE, flatten
+from jaxsim.native.sums import sums_in_order
 
 pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
 PENDULUM = """<mujoco><worldbody><body><joint axis="0 1 0" limited="true" range="-10 10"/>
@@ -47,6 +49,40 @@ def mixed(x, i):
 
 def test_a_program_gives_the_functions_numbers():
     assert_same(mixed, jnp.sin(jnp.arange(16.0).reshape(4, 4)), 7)
+
+
+def test_products_of_matrices_are_sums_by_rows():
+    """Of 20 terms: two passes over a row. A matrix and its transpose are read from memory, not computed twice."""
+    x, y = (jnp.sin(jnp.arange(20.0 * n)).reshape(20, n) for n in (18, 21))
+
+    def function(x, y):
+        product = x.T @ y
+        square = product[:, :18] + 1
+        return product, 0.5 * (square + square.T)
+
+    assert_same(function, x, y)
+
+
+def test_constants_are_constants_within_loops():
+    """Sums over a chain of bodies: each is the one before it and an entry, in a loop over directions as well."""
+    chain = np.tri(15, dtype=np.float32)
+
+    def function(x):
+        of = lambda k: chain @ (k * x)  # noqa: E731
+        return lax.scan(lambda c, k: (c, of(k)), 0.0, jnp.arange(1.0, 4.0))[1]
+
+    x = jnp.cos(jnp.arange(90.0)).reshape(15, 6)
+    assert_same(function, x)
+    products = []
+
+    def spied(w, op, operands, target):
+        products.append(found := sums_in_order(w, op, operands, target))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compute, "sums_in_order", spied)
+        function_units("f", flatten(jax.make_jaxpr(function)(x), CORE))
+    assert len(products) == 1 and products[0] is not None
 
 
 def test_what_c_does_not_know_is_an_operation_of_jax():

@@ -36,6 +36,7 @@ from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import is_numpy
 from jaxsim.native import nvrtc
+from jaxsim.native.compiler import ONCE
 from jaxsim.native.stage import stage
 
 # As one program a batch of hands with hulls (625 slots) takes 0.6 of the time, of arms with hulls (412, none in use)
@@ -195,10 +196,14 @@ def step(m: Model, d: Data) -> Data:
 
 
 def by_backend(
-    m: Model, function: Callable[..., Any], form: str = "plain", label: str = "the step"
+    m: Model,
+    function: Callable[..., Any],
+    form: str = "plain",
+    label: str = "the step",
+    alone: tuple[str, ...] = ONCE,
 ) -> Callable[..., Any]:
-    """Return the function as a stage that runs on the backend `m.opt.backend`; `label` names it in messages."""
-    return stage(function, "plain" if m.opt.backend == Backend.XLA else form, label, m.opt.backend)
+    """Return the function as a stage that runs on the backend `m.opt.backend`; `label` and `alone` as for `stage`."""
+    return stage(function, "plain" if m.opt.backend == Backend.XLA else form, label, m.opt.backend, alone)
 
 
 def not_one_program(m: Model, d: Data) -> str | None:

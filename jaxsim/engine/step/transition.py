@@ -1,6 +1,6 @@
 """Derivatives of a step by the state, the activations and the controls: the linearised system."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from jaxsim.engine.step import forward
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 from jaxsim.native.stage import keeping_residuals, stage, takes_directions
+from jaxsim.xla.batching import depends
 from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
 
 CHUNK = 4  # directions propagated together; more do not fit the caches with a batch of worlds
@@ -62,41 +63,61 @@ def transition_derivatives(
 
 
 def by_columns(f: Callable[..., Any]) -> Callable[..., tuple[Any, list[tuple[Array, ...]]]]:
-    """Compute the Jacobians of each output of `f` by each argument, column by column, after auxiliary results.
+    """Compute auxiliary results and Jacobians as `columns_of` does, zeros in the place of None, as a stage of its own.
 
-    `f` returns its outputs and the auxiliary results, like a function of `jax.linearize` with `has_aux`.
-    `f` is linearised once. The directions of one argument are then propagated only through operations that depend on
-    it, since the derivative of a linear function omits zeros. Controls act only through actuators and the solver;
-    velocities do not act through kinematics, collisions and Jacobians. A batch of worlds on a CPU is one native
-    program, which keeps nothing between the step and its derivatives.
+    A batch of worlds on a CPU is one native program, which keeps nothing between the step and its derivatives.
     """
 
     def jacobians(*at: Array) -> tuple[Any, list[tuple[Array, ...]]]:
-        with keeping_residuals():
-            values, linear, more = jax.linearize(f, *at, has_aux=True)
-        blocks = []
-        for k, x in enumerate(at):
-            alone = lambda t, k=k: linear(*at[:k], t, *at[k + 1 :])  # noqa: E731
-            along = lambda t, alone=alone, x=x: jax.jvp(alone, (x,), (t,))[1]  # noqa: E731
-            none = [jnp.zeros((*y.shape, 0), y.dtype) for y in values]
-            blocks.append(_columns(along, jnp.eye(x.size, dtype=x.dtype)) if x.size else none)
-        return more, list(zip(*blocks, strict=True))
+        values, more, found = columns_of(f)(*at)
+        return more, [
+            tuple(jnp.zeros((*y.shape, len(x)), y.dtype) if j is None else j for j, x in zip(row, at, strict=True))
+            for y, row in zip(values, found, strict=True)
+        ]
 
     return stage(jacobians, "columns", "derivatives of a step")
 
 
-def _columns(f: Callable[[Array], Any], directions: Array) -> list[Array]:
+def columns_of(f: Callable[..., Any]) -> Callable[..., tuple[Sequence[Array], Any, list[tuple[Array | None, ...]]]]:
+    """Compute the outputs of `f`, its auxiliary results, and each output's Jacobian by each argument, by columns.
+
+    `f` returns outputs and auxiliary results, like a function of `jax.linearize` with `has_aux`. Arguments and outputs
+    are vectors. A Jacobian is None if the output does not depend on the argument.
+    `f` is linearised once. The directions of one argument are then propagated only through operations that depend on
+    it, since the derivative of a linear function omits zeros. Controls act only through actuators and the solver;
+    velocities do not act through kinematics, collisions and Jacobians.
+    """
+
+    def jacobians(*at: Array) -> tuple[Sequence[Array], Any, list[tuple[Array | None, ...]]]:
+        with keeping_residuals():
+            values, linear, more = jax.linearize(f, *at, has_aux=True)
+        blocks: list[list[Array | None]] = []
+        for k, x in enumerate(at):
+            alone = lambda t, k=k: linear(*at[:k], t, *at[k + 1 :])  # noqa: E731
+            along = lambda t, alone=alone, x=x: jax.jvp(alone, (x,), (t,))[1]  # noqa: E731
+            blocks.append(_columns(along, jnp.eye(x.size, dtype=x.dtype)) if x.size else [None for _ in values])
+        return values, more, list(zip(*blocks, strict=True))
+
+    return jacobians
+
+
+def _columns(f: Callable[[Array], Any], directions: Array) -> list[Array | None]:
     """Apply `f` to each direction and stack each output as columns; without a native program `CHUNK` at a time.
 
-    Native programs take all directions of a world, for which they compute once what these share.
+    Native programs take all directions of a world, for which they compute once what these share. An output that does
+    not depend on the direction is None.
     """
     n = len(directions)
     closed = jax.make_jaxpr(f)(directions[0])
-    used, _ = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), instantiate=True)  # also within loops
+    moves = depends(closed.jaxpr, [True])
+    used, _ = dce_jaxpr(closed.jaxpr, moves, instantiate=True)  # also within loops
     along = partial(eval_jaxpr, used, closed.consts)
     rounds = 1 if n <= CHUNK or takes_directions(closed) else -(-n // CHUNK)
     if rounds < 2:
-        return jax.vmap(along, out_axes=1)(directions)
-    size = -(-n // rounds)
-    padded = jnp.pad(directions, ((0, rounds * size - n), (0, 0))).reshape(rounds, size, n)
-    return [x.reshape(rounds * size, -1)[:n].T for x in jax.lax.map(jax.vmap(along), padded)]
+        found = jax.vmap(along, out_axes=1)(directions)
+    else:
+        size = -(-n // rounds)
+        padded = jnp.pad(directions, ((0, rounds * size - n), (0, 0))).reshape(rounds, size, n)
+        found = [x.reshape(rounds * size, -1)[:n].T for x in jax.lax.map(jax.vmap(along), padded)]
+    rest = iter(found)
+    return [next(rest) if m else None for m in moves]
