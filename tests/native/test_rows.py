@@ -92,17 +92,25 @@ def test_rows_are_added_to_bins_that_they_name(monkeypatch, form, rows, sides, b
 
 
 @needs_compiler
-def test_lanes_compute_all_rows_where_it_is_not_known_which_are_in_use(monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: jnp.cumsum(x, 1), lambda x: np.cumsum(x, 2)),
+        (lambda x: jnp.sort(x, 2)[..., 0], lambda x: np.sort(x, 3)[..., 0]),
+    ],
+    ids=["running sums", "least numbers"],
+)
+def test_lanes_compute_all_rows_where_it_is_not_known_which_are_in_use(monkeypatch, function, expected):
     threads.use(monkeypatch)
 
     def sums(present, jacobian):
-        of_rows = lambda _, rows: ((), jnp.sum(jnp.sort(rows, 2)[..., 0]))  # noqa: E731
+        of_rows = lambda _, rows: ((), jnp.sum(function(rows)))  # noqa: E731
         return over_rows(of_rows, rows_in_use(present), None, jacobian)[1]
 
     present, _, jacobian = worlds()
     used = np.where(present[:, :, None, None], jacobian, 0)
     found = jax.jit(jax.vmap(stage(sums, "host")))(present, used)
-    np.testing.assert_allclose(found, np.sort(used, 3)[..., 0].sum((1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(found, expected(used).reshape(len(used), -1).sum(1), rtol=1e-12)
 
 
 def loss(present, x, jacobian):
