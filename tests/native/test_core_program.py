@@ -10,12 +10,13 @@ from jax import lax
 
 import jaxsim
 from jaxsim.engine.step.forward import step_by_stages
-from jaxsim.native import compiler, compute
+from jaxsim.native import compiler, compute, vectors
 from jaxsim.native.c_source import function_units
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import MOST_CONSTANTS, core_program
 from jaxsim.native.function import choices_of
 from jaxsim.native.jaxpr import CORE, flatten
+from jaxsim.native.stage import stage
 from jaxsim.native.sums import sums_in_order
 
 pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
@@ -178,3 +179,17 @@ def test_entries_of_a_batched_loop_stop_one_by_one():
         return jax.vmap(one)(x, most)
 
     assert_same(function, 1 + jnp.arange(12.0).reshape(4, 3) / 10, jnp.array([1, 4, 0, 2]))
+
+
+@pytest.mark.parametrize("form", ["core", "batches"])
+def test_a_batch_of_large_functions_is_the_program_of_one_world(monkeypatch, form):
+    """As those of stages with this form, or with more numbers than a vector of worlds may have."""
+    monkeypatch.setattr(vectors, "MOST_NUMBERS", 10)
+    x = jnp.sin(jnp.arange(20 * 12.0)).reshape(20, 3, 4)
+    function = lambda y, x: jnp.cumsum(jnp.sin(x @ x.T), 1) * y  # noqa: E731
+    batch = jax.jit(jax.vmap(stage(function, form), (None, 0)))
+    text = batch.lower(2.0, x).compile().as_text() or ""
+    assert "jaxsim_" in text and not re.search(r"\b(dot|sine|reduce-window)\(", text)
+    np.testing.assert_allclose(batch(2.0, x), jax.vmap(function, (None, 0))(2.0, x), rtol=2e-5, atol=1e-6)
+    loss = lambda f: jax.jit(jax.grad(lambda x: (jax.vmap(f, (None, 0))(2.0, x) ** 2).sum()))  # noqa: E731
+    np.testing.assert_allclose(loss(stage(function, form))(x), loss(function)(x), rtol=1e-4, atol=1e-5)
