@@ -31,6 +31,11 @@ def rows_in_use(present: Array) -> RowsInUse:
     return RowsInUse(present, jnp.max(jnp.where(present, place, 0), initial=0))
 
 
+def real_rows(count: Any, length: int) -> RowsInUse:
+    """Return the rows in use from a mask (n,), or from the number of rows, of `length`, which come first."""
+    return rows_in_use(count if jnp.ndim(count) else np.arange(length) < count)
+
+
 def over_rows(
     function: Callable[[Any, Any], tuple[Any, Any]], used: RowsInUse, shared: Any, rows: Any, chunk: int | None = None
 ) -> Any:

@@ -5,13 +5,12 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
-from jaxsim.native.rows import over_rows, rows_in_use
+from jaxsim.native.rows import over_rows, real_rows
 
 Function = Callable[[Geoms, Geoms, Array], PairContacts]
 
@@ -32,14 +31,13 @@ def in_turn(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array)
 
 @in_turn.defjvp
 def _in_turn_jvp(function: Function, primals: tuple, tangents: tuple) -> tuple[PairContacts, PairContacts]:
-    count = primals[3]
-    real = count if jnp.ndim(count) else np.arange(len(primals[2])) < count
+    _, _, margin, count = primals
 
     def of_rows(_: tuple, rows: tuple[Geoms, Geoms, Array]) -> tuple[PairContacts, tuple]:
         return function(*rows)._replace(dropped=None), ()
 
     def of_pairs(*pairs: Any) -> PairContacts:
-        return over_rows(of_rows, rows_in_use(real), (), pairs)[0]
+        return over_rows(of_rows, real_rows(count, len(margin)), (), pairs)[0]
 
     tangent = jax.jvp(of_pairs, primals[:3], tangents[:3])[1]
     none = np.zeros((), jax.dtypes.float0)

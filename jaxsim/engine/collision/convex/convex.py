@@ -47,7 +47,7 @@ from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
-from jaxsim.native.rows import over_rows, rows_in_use
+from jaxsim.native.rows import over_rows, real_rows
 from jaxsim.xla.loops import computed_anyway, repeat, traced_once, when
 
 MULTICCD_ANGLE = 1e-3  # by which geoms are rotated to find more contacts
@@ -249,8 +249,7 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
         return jax.vmap(partial(of_record, tables))(*rows), ()
 
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array) -> Contacts:
-        real = count if jnp.ndim(count) else np.arange(len(bound)) < count
-        return over_rows(of_rows, rows_in_use(real), tables, ((a, b, bound), records))[0]
+        return over_rows(of_rows, real_rows(count, len(bound)), tables, ((a, b, bound), records))[0]
 
     again, tangent = jax.jvp(differentiable, (tables, *_once(settings, (a, b)), bound), tangents[:4])
     return with_derivatives_of(again, found), tangent
