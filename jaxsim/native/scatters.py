@@ -13,6 +13,8 @@ from jaxsim.native.writer import CYCLES_OF_LOAD, ONE, Body, Buffer, Value, Write
 MOST_SEARCHED = 4096  # entries times updates, for scatters in which each entry loops over all updates
 MOST_LISTED = 256  # updates at run-time places, which one lane goes over
 MOST_EMPTY = 1.5  # places in the table of known updates, for each update
+MOST_WRITTEN = 16  # updates of a row that lanes write out, if most rows have few
+IN_ORDER = ("ADD", "TIMES")  # how updates join whose results depend on their order
 CYCLES_OF_ATOMIC = 4
 
 
@@ -63,11 +65,15 @@ def scatter(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, 
 
 
 def rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
-    """Return the known updates of each row, or None; also None if one lane would read a table with many gaps."""
-    rows = known_rows(op)
-    if rows is None or (w.lanes == 1 and rows.size > MOST_EMPTY * op.inputs[2].shape[0]):
+    """Return the known updates of each row, or None; also None if a table would have many gaps.
+
+    One lane would read all of it, and lanes would write out all updates of the longest row.
+    """
+    rows, count = known_rows(op), op.inputs[2].shape[0]
+    if rows is None or (w.lanes == 1 and rows.size > MOST_EMPTY * count):
         return None
-    return rows
+    is_uneven = rows.shape[1] > MOST_WRITTEN and rows.size > MOST_WRITTEN * count
+    return None if is_uneven and SCATTERS[op.name][1] in IN_ORDER else rows
 
 
 def is_searched(op: Operation) -> bool:
@@ -90,8 +96,8 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
     lengths, sizes = [updates.shape[k] for k in axes], [x.shape[k] for k in dims]
     count, known = math.prod(lengths), op.inputs[1]
     used = None if updates.used is None else f"{updates.used[1]} * {math.prod(lengths[1:])}"  # the first axis has rows
-    is_sum = SCATTERS[op.name][1] in ("ADD", "TIMES")
-    if not is_sum or d.operand_batching_dims or set(dims) != set(d.inserted_window_dims) or not x.size or not count:
+    has_order = SCATTERS[op.name][1] in IN_ORDER
+    if not has_order or d.operand_batching_dims or set(dims) != set(d.inserted_window_dims) or not x.size or not count:
         return None
     if isinstance(known, np.ndarray):
         at = known.reshape(count, len(dims))
