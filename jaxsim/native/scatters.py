@@ -12,7 +12,6 @@ from jaxsim.native.writer import CYCLES_OF_LOAD, ONE, Body, Buffer, Value, Write
 
 MOST_SEARCHED = 4096  # entries times updates, for scatters in which each entry loops over all updates
 MOST_LISTED = 256  # updates at run-time places, which one lane goes over
-MOST_EMPTY = 1.5  # places in the table of known updates, for each update
 MOST_WRITTEN = 16  # updates of a row that lanes write out, if most rows have few
 IN_ORDER = ("ADD", "TIMES")  # how updates join whose results depend on their order
 CYCLES_OF_ATOMIC = 4
@@ -64,15 +63,12 @@ def scatter(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, 
     return w.stored(buffer, out.shape)
 
 
-def rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
-    """Return the known updates of each row, or None; also None if a table would have many gaps.
-
-    One lane would read all of it, and lanes would write out all updates of the longest row.
-    """
-    rows, count = known_rows(op), op.inputs[2].shape[0]
-    if rows is None or (w.lanes == 1 and rows.size > MOST_EMPTY * count):
+def rows_to_look_for(op: Operation) -> np.ndarray | None:
+    """Return the known updates of each row, which lanes write out, or None; also None if most rows have few of many."""
+    rows = known_rows(op)
+    if rows is None:
         return None
-    is_uneven = rows.shape[1] > MOST_WRITTEN and rows.size > MOST_WRITTEN * count
+    is_uneven = rows.shape[1] > MOST_WRITTEN and rows.size > MOST_WRITTEN * op.inputs[2].shape[0]
     return None if is_uneven and SCATTERS[op.name][1] in IN_ORDER else rows
 
 

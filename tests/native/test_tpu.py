@@ -186,7 +186,8 @@ def compiled(program, *arguments):
     settings = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4"}
     settings |= {"TPU_WORKER_HOSTNAMES": "localhost", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "JAX_ENABLE_X64": "0"}
     command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=os.environ | settings)
+    environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}  # libtpu refuses those of a CPU
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment | settings)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 
