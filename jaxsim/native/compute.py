@@ -183,7 +183,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [padded(w, op, operands, target)]
     if op.name == "dynamic_update_slice" and w.lanes == 1 and not small:
         return [updated(w, op, operands, scope.claim(op.inputs[0], k), target)]
-    if op.name in SCATTERS and w.lanes > 1 and (rows := rows_to_look_for(w, op)) is not None:
+    if op.name in SCATTERS and w.lanes > 1 and (rows := rows_to_look_for(op)) is not None:
         operands.append(w.constant(rows))
     elif (
         op.name in SCATTERS

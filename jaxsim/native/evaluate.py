@@ -20,6 +20,7 @@ from jaxsim.native.registers import (
     JOINS,
     OPERATORS,
     Number,
+    apart,
     as_truth,
     converted,
     is_known,
@@ -56,12 +57,13 @@ class _Variable:
 
     dtype: np.dtype
     value: Number
+    is_same: bool  # for all worlds
 
     def get(self) -> Number:
         return is_not_zero(self.value) if self.dtype == np.bool_ else self.value
 
     def give(self, x: Number) -> None:
-        self.value = converted(x, kept_type(self.dtype), is_wide(self.value))
+        self.value, self.is_same = converted(x, kept_type(self.dtype), is_wide(self.value)), not is_wide(x)
 
 
 def _load(m: Memory, i: Number) -> Number:
@@ -234,7 +236,7 @@ def _turns(
     """Run the turns of a loop, each with some names for every scope."""
     carried = _carried(scopes, body)
     turn = carried.after(lambda i: run_statements([s.within(**n) for n in names(i) for s in scopes], body))
-    carried.give(repeat(begin, end, lambda i, x: turn(x, i), carried.values()))
+    carried.give(repeat(begin, end, lambda i, x: turn(x, i), carried.starts()))
 
 
 def _may_run_at_once(name: str, body: Sequence[Tree]) -> bool:
@@ -277,7 +279,7 @@ def _for(scopes: Scopes, name: str, first: Tree, test: Tree, step: Tree, body: S
         else:
             _turns(scopes, begin, last, body, lambda i: [{name: i}])
         return
-    index = _Variable(np.dtype(np.int32), jnp.asarray(begin, jnp.int32))
+    index = _Variable(np.dtype(np.int32), jnp.asarray(begin, jnp.int32), True)
     _while(
         [s.within(**{name: index}) for s in scopes], test, [("block", body), ("call", "ASSIGN", [("name", name), step])]
     )
@@ -289,7 +291,7 @@ def _while(scopes: Scopes, test: Tree, body: Sequence[Tree]) -> None:
     carried = _carried(scopes, body)
     if at is None:
         step = carried.after(lambda _: run_statements(scopes, body))
-        carried.give(lax.while_loop(carried.test(lambda: scopes[0].value(test)), step, carried.values()))
+        carried.give(lax.while_loop(carried.test(lambda: scopes[0].value(test)), step, carried.starts()))
         return
     (scope,) = scopes
 
@@ -301,7 +303,7 @@ def _while(scopes: Scopes, test: Tree, body: Sequence[Tree]) -> None:
         _branch(scopes, ("!=", ("name", "goes on"), 0), body[at + 1 :], [])
         return go, carried.values()
 
-    carried.give(lax.while_loop(lambda s: s[0] != 0, turn, (jnp.int32(1), carried.values()))[1])
+    carried.give(lax.while_loop(lambda s: s[0] != 0, turn, (jnp.int32(1), carried.starts()))[1])
 
 
 _KINDS: dict[str, Callable[..., None]] = {
@@ -323,10 +325,20 @@ class _Carried(NamedTuple):
         """Return the present values."""
         return [v.value for v in self.variables]
 
+    def starts(self) -> list[Number]:
+        """Return the present values where a loop begins, of several as registers that differ between worlds.
+
+        Mosaic infers once how a loop keeps its registers. If one takes the value of another, it must not begin as
+        a number that is known to be the same in all worlds when the other one does not stay so.
+        """
+        if len(self.variables) == 1:
+            return self.values()
+        return [apart(v.value) if v.is_same and is_wide(v.value) else v.value for v in self.variables]
+
     def give(self, values: Sequence[Number]) -> None:
         """Assign new values."""
         for v, x in zip(self.variables, values, strict=True):
-            v.value = x
+            v.value, v.is_same = x, False
 
     def after(self, run: Callable[..., Any]) -> Callable[..., list[Number]]:
         """Return a function of values that runs statements and returns the new values."""
@@ -382,7 +394,8 @@ def _let(b: Scope, _: Tree, name: Tree, value: Tree) -> None:
 
 def _variable(b: Scope, kind: Tree, name: Tree, value: Tree = 0, wide: bool = True) -> None:
     dtype = TYPES[kind[1]]
-    b.names[name[1]] = _Variable(dtype, converted(b.value(value), kept_type(dtype), wide))
+    x = b.value(value)
+    b.names[name[1]] = _Variable(dtype, converted(x, kept_type(dtype), wide), not is_wide(x))
 
 
 def _assign(b: Scope, name: Tree, value: Tree) -> None:

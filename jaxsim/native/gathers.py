@@ -31,7 +31,7 @@ def _of_slice(w: Writer, op: Operation, operands: list[Value], target: Buffer | 
     (x, start, *_), (length, *rest) = operands, op.params["slice_sizes"]
     if start.uniform or tuple(rest) != x.shape[1:]:
         return None
-    table, width = w.in_buffer(w.memory(x)).buffer, math.prod(rest)
+    table, width = w.in_buffer(x).buffer, math.prod(rest)
     found = result_buffer(w, op, [x, start], target)
     assert table is not None  # as asked for
     first = w.block.index(f"INSIDE({w.name_of(start)}, {x.shape[0] - length})")
@@ -46,7 +46,7 @@ def _of_gather(w: Writer, op: Operation, operands: list[Value], target: Buffer |
     if indices.uniform or (k := axes_of_rows(op)) is None:
         return None
     lead, width = x.shape[:k], math.prod(x.shape[k:])
-    table = w.in_buffer(w.memory(x)).buffer
+    table = w.in_buffer(x).buffer
     found = result_buffer(w, op, [x, indices], target)
     assert table is not None  # as asked for
     *of, _ = indices.shape

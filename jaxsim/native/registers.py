@@ -66,6 +66,13 @@ def as_truth(x: Number, wide: bool = False) -> Number:
     return x
 
 
+def apart(x: Number) -> Number:
+    """Return a register that a compiler does not know to be the same number in all worlds."""
+    world = lax.broadcasted_iota(jnp.int32, REGISTER, 0) * REGISTER[1] + lax.broadcasted_iota(jnp.int32, REGISTER, 1)
+    bits = lax.bitcast_convert_type(x, jnp.int32)
+    return lax.bitcast_convert_type(lax.select(world >= 0, bits, ~bits), x.dtype)
+
+
 def _common(*operands: Number) -> list[Number]:
     """Return operands of one type and one shape; numbers of Python stay as they are."""
     x = [as_number(v) for v in operands]

@@ -12,7 +12,8 @@ from jaxsim.native.writer import CYCLES_OF_LOAD, ONE, Body, Buffer, Value, Write
 
 MOST_SEARCHED = 4096  # entries times updates, for scatters in which each entry loops over all updates
 MOST_LISTED = 256  # updates at run-time places, which one lane goes over
-MOST_EMPTY = 1.5  # places in the table of known updates, for each update
+MOST_WRITTEN = 16  # updates of a row that lanes write out, if most rows have few
+IN_ORDER = ("ADD", "TIMES")  # how updates join whose results depend on their order
 CYCLES_OF_ATOMIC = 4
 
 
@@ -62,12 +63,13 @@ def scatter(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, 
     return w.stored(buffer, out.shape)
 
 
-def rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
-    """Return the known updates of each row, or None; also None if one lane would read a table with many gaps."""
+def rows_to_look_for(op: Operation) -> np.ndarray | None:
+    """Return the known updates of each row, which lanes write out, or None; also None if most rows have few of many."""
     rows = known_rows(op)
-    if rows is None or (w.lanes == 1 and rows.size > MOST_EMPTY * op.inputs[2].shape[0]):
+    if rows is None:
         return None
-    return rows
+    is_uneven = rows.shape[1] > MOST_WRITTEN and rows.size > MOST_WRITTEN * op.inputs[2].shape[0]
+    return None if is_uneven and SCATTERS[op.name][1] in IN_ORDER else rows
 
 
 def is_searched(op: Operation) -> bool:
@@ -90,8 +92,8 @@ def update_lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[V
     lengths, sizes = [updates.shape[k] for k in axes], [x.shape[k] for k in dims]
     count, known = math.prod(lengths), op.inputs[1]
     used = None if updates.used is None else f"{updates.used[1]} * {math.prod(lengths[1:])}"  # the first axis has rows
-    is_sum = SCATTERS[op.name][1] in ("ADD", "TIMES")
-    if not is_sum or d.operand_batching_dims or set(dims) != set(d.inserted_window_dims) or not x.size or not count:
+    has_order = SCATTERS[op.name][1] in IN_ORDER
+    if not has_order or d.operand_batching_dims or set(dims) != set(d.inserted_window_dims) or not x.size or not count:
         return None
     if isinstance(known, np.ndarray):
         at = known.reshape(count, len(dims))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.math.arrays import gather, row_at
 from jaxsim.native import blocks, linalg
 from jaxsim.native.blocks import kernel, program
 from jaxsim.native.expressions import UnsupportedPrimitive
@@ -69,6 +70,15 @@ def test_loops_end_for_each_world_and_rows_in_use_are_summed(strict):
         return [*halved, jnp.where(used.present, rows, 0), total, taken, jnp.sort(x)[::-1]]
 
     assert_close(*in_blocks(function, x), 1e-6)
+
+
+def test_rows_at_indices_of_worlds_are_read_without_a_copy_of_their_table():
+    table, i = np.zeros((400, 3), np.float32), np.zeros(2, np.int32)
+    with jax.enable_x64(False):
+        flat = flatten(trace(lambda t, i: [row_at(t, i[0]), gather(t, i)], [table, i]), BLOCKS)
+    for worlds in ([False, True], [True, True]):
+        p = program(flat, worlds)
+        assert p.size + sum(p.shared_sizes) <= 3  # a row
 
 
 def test_a_step_for_a_tpu_is_one_kernel():

@@ -176,16 +176,45 @@ print(json.dumps(step.trace(m, d).lower(lowering_platforms=("tpu",)).compile().a
 """
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="compiles for a TPU: needs libtpu")
-@pytest.mark.parametrize("name", sorted(path.stem for path in MODELS.glob("*.xml")))
-def test_products_of_a_tpus_step_are_in_full_precision(name):
+needs_compiler = pytest.mark.skipif(
+    importlib.util.find_spec("libtpu") is None, reason="compiles for a TPU: needs libtpu"
+)
+
+
+def compiled(program, *arguments):
+    """The text that a Python program prints as JSON, run with settings for compiling ahead of time."""
     settings = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "TPU_ACCELERATOR_TYPE": "v5litepod-4"}
     settings |= {"TPU_WORKER_HOSTNAMES": "localhost", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "JAX_ENABLE_X64": "0"}
-    command = [sys.executable, "-W", "ignore", "-c", OFFLINE, str(MODELS / f"{name}.xml")]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=os.environ | settings)
+    command = [sys.executable, "-W", "ignore", "-c", program, *arguments]
+    environment = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"}  # libtpu refuses those of a CPU
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=environment | settings)
     assert done.returncode == 0, done.stderr[-2000:]
-    lines = json.loads(done.stdout.splitlines()[-1]).splitlines()
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+PASSED_ON = """
+import json, jax, jax.numpy as jnp
+from jax.experimental import topologies
+from jax.sharding import SingleDeviceSharding
+from jaxsim.native.stage import stage
+device = topologies.get_topology_desc("v5e:2x2", platform="tpu").devices[0]
+x = jax.ShapeDtypeStruct((1024, 5), jnp.float32, sharding=SingleDeviceSharding(device))
+last_two = lambda x: jax.lax.fori_loop(0, 3, lambda i, s: (s[1], x[i]), (jnp.float32(0), jnp.float32(1)))
+print(json.dumps(jax.jit(jax.vmap(stage(last_two))).trace(x).lower(lowering_platforms=("tpu",)).compile().as_text()))
+"""
+
+
+@needs_compiler
+def test_loops_that_pass_numbers_from_one_variable_to_another_compile():
+    """Mosaic refused them where both begin as constants."""
+    assert "tpu_custom_call" in compiled(PASSED_ON)
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("name", sorted(path.stem for path in MODELS.glob("*.xml")))
+def test_products_of_a_tpus_step_are_in_full_precision(name):
+    lines = compiled(OFFLINE, str(MODELS / f"{name}.xml")).splitlines()
     products = [x for x in lines if " dot(" in x or " convolution(" in x]
     reals = [x for x in products if x.split(" = ")[1].startswith(("f32", "(f32"))]
     assert [x for x in reals if "operand_precision={highest,highest}" not in x] == []
