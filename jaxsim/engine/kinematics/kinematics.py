@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.frames import TOLERANCE, counted_as
 from jaxsim.core.model import Model
 from jaxsim.core.types import CamLightType, JointType
-from jaxsim.engine.kinematics.twists import poses_tangent
+from jaxsim.engine.kinematics.twists import PLACED, PLACING, poses_tangent
 from jaxsim.engine.structure import tables
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
@@ -32,31 +31,18 @@ def kinematics(m: Model, d: Data) -> Data:
     worlds and of a TPU compose them sequentially, others by pointer jumping, in one round for each power of two of the
     depth.
     """
-    given = _Numbers(*(getattr(m, name) for name in _Numbers._fields)), (d.mocap_pos, d.mocap_quat), d.qpos
+    given = {name: getattr(m, name) for name in (*PLACING, *PLACED)}, (d.mocap_pos, d.mocap_quat), d.qpos
     return d.replace(**(_poses(m, d, *given) if is_numpy(*jax.tree.leaves(given)) else _moving_poses(m, d)(*given)))
 
 
-class _Numbers(NamedTuple):
-    """Numbers of a model that poses depend on."""
-
-    body_pos: Array
-    body_quat: Array
-    body_ipos: Array
-    body_iquat: Array
-    jnt_pos: Array
-    jnt_axis: Array
-    qpos0: Array
-    geom_pos: Array
-    geom_quat: Array
-    site_pos: Array
-    site_quat: Array
+Numbers = dict[str, Array]
 
 
-def _moving_poses(m: Model, d: Data) -> Callable[[_Numbers, tuple[Array, Array], Array], dict[str, Array]]:
+def _moving_poses(m: Model, d: Data) -> Callable[[Numbers, tuple[Array, Array], Array], dict[str, Array]]:
     """Return `_poses` with derivatives by positions alone in the form of twists."""
 
     @jax.custom_jvp
-    def poses(numbers: _Numbers, mocap: tuple[Array, Array], qpos: Array) -> dict[str, Array]:
+    def poses(numbers: Numbers, mocap: tuple[Array, Array], qpos: Array) -> dict[str, Array]:
         return _poses(m, d, numbers, mocap, qpos)
 
     def rule(primals: tuple, tangents: tuple) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -64,15 +50,15 @@ def _moving_poses(m: Model, d: Data) -> Callable[[_Numbers, tuple[Array, Array],
         if not all_zero(tangents[:2]):
             return poses(*primals), jvp_at(lambda x: _poses(m, d, *x), primals)(tangents)
         out = poses(*primals)
-        return out, poses_tangent(m.replace(**numbers._asdict()), d.replace(qpos=qpos, **out), tangents[2])
+        return out, poses_tangent(m.replace(**numbers), d.replace(qpos=qpos, **out), tangents[2])
 
     poses.defjvp(rule, symbolic_zeros=True)
     return poses
 
 
-def _poses(m: Model, d: Data, numbers: _Numbers, mocap: tuple[Array, Array], qpos: Array) -> dict[str, Array]:
+def _poses(m: Model, d: Data, numbers: Numbers, mocap: tuple[Array, Array], qpos: Array) -> dict[str, Array]:
     """Return the poses of bodies, joints, geoms and sites, by the names of their fields."""
-    m, d = m.replace(**numbers._asdict()), d.replace(mocap_pos=mocap[0], mocap_quat=mocap[1], qpos=qpos)
+    m, d = m.replace(**numbers), d.replace(mocap_pos=mocap[0], mocap_quat=mocap[1], qpos=qpos)
     xp = xp_of(m.body_pos, d.qpos)
     nodes = tables.nodes(m)
     frame = compose(nodes, xp.concatenate(_node_frames(m, d), axis=1))

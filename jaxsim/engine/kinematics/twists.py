@@ -5,6 +5,8 @@ a joint with that of the frame before the joint. Carpentier and Mansard, "Analyt
 Algorithms", RSS 2018.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,16 +24,21 @@ from jaxsim.math.safe import Array, divide, norm
 from jaxsim.math.tree import dof_path_sum, dof_prior_sum
 
 
-def displacement(m: Model, qpos: Array, tangent: Array) -> Array:
+# numbers of a model on which poses depend, beside positions and poses of mocap bodies
+PLACING = "body_pos", "body_quat", "body_ipos", "body_iquat", "jnt_pos", "jnt_axis", "qpos0"
+PLACED = "geom_pos", "geom_quat", "site_pos", "site_quat"  # of what is fixed in bodies
+
+
+def displacement(m: Any, axes: Array, qpos: Array, tangent: Array) -> Array:
     """Return the displacement along motion axes (nv,) of a tangent (nq,) of positions.
 
-    Bodies turn by angles about their own axes, whatever the lengths of quaternions and of the axes of hinges.
+    `m` is a model or its structure, `axes` are those of its joints. Bodies turn by angles about their own axes, whatever the lengths of quaternions and of the axes of hinges.
     """
     joints, tangent = tables.joint_coordinates(m), jnp.asarray(tangent)
     dofs, linear = joints.linear_dof, take(tangent, joints.linear_qpos)
     hinge = m.jnt_type[m.dof_jntid[dofs]] == JointType.HINGE
     if hinge.any():
-        linear = divide(linear, jnp.where(hinge, norm(take(m.jnt_axis, m.dof_jntid[dofs])), 1))
+        linear = divide(linear, jnp.where(hinge, norm(take(axes, m.dof_jntid[dofs])), 1))
     parts = [(dofs, linear)]
     if len(joints.turning):
         quat, moved = jax.jvp(quat_normalize, (take(qpos, joints.quat),), (take(tangent, joints.quat),))
@@ -49,7 +56,7 @@ def poses_tangent(m: Model, d: Data, tangent: Array) -> dict[str, Array]:
     """Return the tangents of all poses in `d`, which are those of its positions, for a tangent (nq,) of these."""
     tree = tables.tree(m)
     # about the position of the body at the tree's root: accurate in float32
-    motion = motion_axes(m, d, d.xpos) * displacement(m, d.qpos, tangent)[:, None]
+    motion = motion_axes(m, d, d.xpos) * displacement(m, m.jnt_axis, d.qpos, tangent)[:, None]
     of_body, of_axis = dof_path_sum(tree, motion), take(dof_prior_sum(tree, motion), _dof_of_joint(m))
     world = (m.jnt_type == JointType.FREE)[:, None]
 

@@ -7,6 +7,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.kinematics import kinematics
+from jaxsim.engine.kinematics.twists import PLACED, PLACING
 
 # all joints, several on a body, turned inertial frames, geoms and sites; a body that is welded to the world
 SCENE = """<mujoco><worldbody><geom size=".1" pos=".1 .2 0"/><site pos="1 0 0"/>
@@ -40,7 +41,7 @@ def placed(m, d):
 
 def plainly(m, d, qpos):
     """The same by the formulas themselves, whose derivatives pass through quaternions."""
-    numbers = kinematics._Numbers(*(getattr(m, name) for name in kinematics._Numbers._fields))
+    numbers = {name: getattr(m, name) for name in (*PLACING, *PLACED)}
     poses = kinematics._poses(m, d, numbers, (d.mocap_pos, d.mocap_quat), qpos)
     d = jaxsim.com_pos(m, d.replace(**poses))
     return {name: getattr(d, name) for name in FIELDS}
