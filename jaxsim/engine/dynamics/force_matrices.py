@@ -22,12 +22,13 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure, structure_of
 from jaxsim.core.types import DisableBit
 from jaxsim.engine.kinematics.twists import PLACING, displacement
+from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.structure import tables
-from jaxsim.math.arrays import dot, inner, matvec, matvec_t
+from jaxsim.math.arrays import dot, inner, matvec, matvec_t, take
 from jaxsim.math.jvp import all_zero, sum_of_tangents
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.math.spatial import SYMMETRIC, cross_force, cross_motion, inertia_mul, join
+from jaxsim.math.spatial import SYMMETRIC, cross_force, cross_motion, inertia_mul, join, shift_force
 from jaxsim.math.tree import dof_path_sum, dof_prior_sum, dof_subtree_sum
 from jaxsim.native.stage import keeps_residuals
 
@@ -94,6 +95,39 @@ def with_bias_matrices(m: Model, d: Data, bias: Array) -> Array:
 
     same.defjvp(rule, symbolic_zeros=True)
     return same(place, d.qvel, (d.cdof, d.cdof_dot, d.cinert, d.cvel), bias)
+
+
+def force_of_wrenches(m: Model, d: Data, force: Array, torque: Array) -> Array:
+    """Compute the joint-space force (nv,) of global forces and torques (nbody, 3) at the centres of mass of bodies.
+
+    Derivatives are as in `with_bias_matrices`.
+    """
+    place, structure = place_of(m, d), structure_of(m)
+    if place is None:
+        return apply_wrench(m, d, force, torque, d.xipos)
+
+    @jax.custom_jvp
+    def same(place: Place, bodies: tuple[Array, ...], force: Array, torque: Array, value: Array) -> Array:
+        return value
+
+    def rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        place, (cdof, arm), force, torque, value = primals
+        moved, _, by_force, by_torque, own = tangents
+        out = same(*primals)
+        if not keeps_residuals() or not moved.moves_alone():
+            return out, sum_of_tangents(value, (lambda t: t, own))
+        tree = tables.tree(structure)
+
+        def plain(force: Array, torque: Array) -> Array:
+            return inner(cdof, dof_subtree_sum(tree, shift_force(join(torque, force), arm)))
+
+        by_place = _times(wrench_matrix(structure, cdof, arm, force, torque), place.displacement), moved.qpos
+        along = (lambda t: plain(t, 0 * torque), by_force), (lambda t: plain(0 * force, t), by_torque)
+        return out, sum_of_tangents(value, by_place, *along)
+
+    same.defjvp(rule, symbolic_zeros=True)
+    arm = d.xipos - take(d.subtree_com, m.body_rootid)
+    return same(place, (d.cdof, arm), force, torque, apply_wrench(m, d, force, torque, d.xipos))
 
 
 def _times(matrix: Array, displacement: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -166,6 +200,26 @@ def inertia_matrix(structure: Any, cdof: Array, cinert: Array, x: Array) -> Arra
     turned = cross_force(cdof, dof_subtree_sum(tree, force))
     bent = cross_motion(dof_prior_sum(tree, acceleration), cdof)
     return _matrix(structure, cdof, dof_subtree_sum(tree, cinert), None, None, bent, turned)
+
+
+def wrench_matrix(structure: Any, cdof: Array, arm: Array, force: Array, torque: Array) -> Array:
+    """Compute the derivative (nv, nv) of the force of wrenches by displacements along motion axes.
+
+    Forces and torques keep their directions, and move with points of bodies at `arm` (nbody, 3).
+    """
+    tree, eye = tables.tree(structure), np.eye(3, dtype=arm.dtype)
+    outer = arm[:, :, None] * force[:, None]  # r f'
+    power = inner(arm, force)[:, None, None] * eye
+    sums = [(outer - power).reshape(-1, 9), (outer.mT - power).reshape(-1, 9), force, torque]
+    sums = dof_subtree_sum(tree, jnp.concatenate(sums, axis=1))
+    caused, felt = sums[:, :9].reshape(-1, 3, 3), sums[:, 9:18].reshape(-1, 3, 3)
+    force, torque = sums[:, 18:21], sums[:, 21:]
+    angular, linear = cdof[:, :3], cdof[:, 3:]
+    caused = matvec(caused, angular) + cross(linear, force)  # the points of what a dof moves go with it
+    # seen from a body that moves, forces turn back
+    felt = matvec_t(felt, angular) + cross(angular, torque) + cross(linear, force)
+    prior, above = _masks(structure)
+    return jnp.where(above, dot(felt, angular.T), 0) + jnp.where(prior, dot(caused, angular.T), 0).T
 
 
 def coriolis(cinert: Array, cvel: Array) -> Array:

@@ -110,9 +110,7 @@ def solve_positive(m: Model, matrix: Array, x: Array, parts: Any = None) -> Arra
     return _differentiable(m, matrix, x, parts, lambda y: solve_once(m, fixed, y))
 
 
-def _differentiable(
-    m: Model, matrix: Array, x: Array, parts: Any, solve: Callable[[Array], Array]
-) -> Array:
+def _differentiable(m: Model, matrix: Array, x: Array, parts: Any, solve: Callable[[Array], Array]) -> Array:
     if not m.nv:
         return x
     multiply = partial(mul_sparse, structure_of(m))

@@ -20,7 +20,9 @@ from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["cdof", "cinert", "diagonal", "place"], meta_fields=["structure"])
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["cdof", "cinert", "diagonal", "place"], meta_fields=["structure"]
+)
 @dataclasses.dataclass(frozen=True)
 class InertiaParts:
     """Arguments of M: axes of dofs, inertias of bodies, and additions to its diagonal."""

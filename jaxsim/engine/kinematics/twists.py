@@ -23,7 +23,6 @@ from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.math.tree import dof_path_sum, dof_prior_sum
 
-
 # numbers of a model on which poses depend, beside positions and poses of mocap bodies
 PLACING = "body_pos", "body_quat", "body_ipos", "body_iquat", "jnt_pos", "jnt_axis", "qpos0"
 PLACED = "geom_pos", "geom_quat", "site_pos", "site_quat"  # of what is fixed in bodies

@@ -17,7 +17,7 @@ from jaxsim.engine.constraint.contact_passive import contact_passive
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
 from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
-from jaxsim.engine.dynamics.force_matrices import poses_are_current, with_bias_matrices
+from jaxsim.engine.dynamics.force_matrices import force_of_wrenches, poses_are_current, with_bias_matrices
 from jaxsim.engine.dynamics.inertia import crb, factor_m, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.dynamics.passive import passive
@@ -28,7 +28,6 @@ from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.islands import sleep
 from jaxsim.engine.kinematics.com import com_pos, com_vel
 from jaxsim.engine.kinematics.kinematics import camlight, kinematics
-from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.step.inverse_forces import compare_fwd_inv
 from jaxsim.engine.structure.checks import check_acc, check_state, hold
@@ -93,7 +92,7 @@ def fwd_velocity(m: Model, d: Data) -> Data:
 def fwd_acceleration(m: Model, d: Data) -> Data:
     """Compute the sum of all forces except constraint forces, and the resulting unconstrained acceleration."""
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
-    force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
+    force = force + force_of_wrenches(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:])
     qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, inertia_parts(m, d))
     new = d.replace(qfrc_smooth=force, qacc_smooth=qacc)
     return sleep.keep_forces(m, d, new, "qfrc_smooth", "qacc_smooth") if sleep.sleeps(m) else new

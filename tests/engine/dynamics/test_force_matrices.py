@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.dynamics.force_matrices import bias_matrices, inertia_matrix
+from jaxsim.engine.dynamics.force_matrices import bias_matrices, inertia_matrix, wrench_matrix
 from jaxsim.engine.kinematics.positions import integrate_pos
+from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.native.stage import keeping_residuals
 
 # all joints, several on a body; without contacts, so that integrators and solutions alone are differentiated
@@ -28,29 +29,33 @@ def scene(integrator="Euler"):
     m, rng = jaxsim.load_model(SCENE.format(integrator=integrator)), np.random.default_rng(0)
     d = jaxsim.make_data(m)
     qpos = jaxsim.normalize_quat(m, d.qpos + 0.4 * rng.standard_normal(m.nq))
-    return m, d.replace(qpos=qpos, qvel=jnp.asarray(rng.standard_normal(m.nv))), rng
+    pushed = jnp.asarray(rng.standard_normal((m.nbody, 6)))
+    return m, d.replace(qpos=qpos, qvel=jnp.asarray(rng.standard_normal(m.nv)), xfrc_applied=pushed), rng
 
 
 def test_matrices_are_the_jacobians_of_inverse_dynamics():
     m, d, rng = scene()
-    x = jnp.asarray(rng.standard_normal(m.nv))
+    x, forces, torques = jnp.asarray(rng.standard_normal(m.nv)), *rng.standard_normal((2, m.nbody, 3))
 
-    def forces(dq, qvel):
+    def found(dq, qvel):
         at = d.replace(qpos=integrate_pos(m, d.qpos, dq, 1.0), qvel=qvel)
         at = jaxsim.com_vel(m, jaxsim.crb(m, jaxsim.com_pos(m, jaxsim.kinematics(m, at))))
-        return jaxsim.rne(m, at), jaxsim.mul_m(m, at, x), at
+        return jaxsim.rne(m, at), jaxsim.mul_m(m, at, x), apply_wrench(m, at, forces, torques, at.xipos), at
 
     @jax.jit
     def both(qvel):
-        (bias, product), at = (found := forces(jnp.zeros(m.nv), qvel))[:2], found[2]
-        want = jax.jacfwd(lambda *z: forces(*z)[:2], (0, 1))(jnp.zeros(m.nv), qvel)
-        got = bias_matrices(m.structure, -m.opt.gravity, qvel, at.cdof, at.cdof_dot, at.cinert, at.cvel)
-        return got, inertia_matrix(m.structure, at.cdof, at.cinert, x), want
+        want = jax.jacfwd(lambda *z: found(*z)[:3], (0, 1))(jnp.zeros(m.nv), qvel)
+        at = found(jnp.zeros(m.nv), qvel)[3]
+        bias = bias_matrices(m.structure, -m.opt.gravity, qvel, at.cdof, at.cdof_dot, at.cinert, at.cvel)
+        arm = at.xipos - at.subtree_com[m.body_rootid]
+        rest = (
+            inertia_matrix(m.structure, at.cdof, at.cinert, x),
+            wrench_matrix(m.structure, at.cdof, arm, forces, torques),
+        )
+        return (*bias, *rest), (*want[0], want[1][0], want[2][0])
 
-    got, of_product, want = both(d.qvel)
-    np.testing.assert_allclose(got[0], want[0][0], atol=1e-12 * np.abs(want[0][0]).max())
-    np.testing.assert_allclose(got[1], want[0][1], atol=1e-12 * np.abs(want[0][1]).max())
-    np.testing.assert_allclose(of_product, want[1][0], atol=1e-12 * np.abs(want[1][0]).max())
+    for got, want in zip(*both(d.qvel), strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-12 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
@@ -66,7 +71,10 @@ def test_a_and_b_are_the_derivatives_along_directions(integrator):
         at = jnp.zeros(m.nv), jnp.zeros(m.nv), jnp.zeros(m.nu)
         with keeping_residuals():
             along = jax.linearize(outcome, *at)[1]
-        got = [jax.vmap(lambda t, k=k: along(*at[:k], t, *at[k + 1 :]), out_axes=1)(jnp.eye(len(x))) for k, x in enumerate(at)]
+        got = [
+            jax.vmap(lambda t, k=k: along(*at[:k], t, *at[k + 1 :]), out_axes=1)(jnp.eye(len(x)))
+            for k, x in enumerate(at)
+        ]
         return got, jax.jacfwd(outcome, (0, 1, 2))(*at)
 
     got, want = both(d)

@@ -80,6 +80,4 @@ def test_derivatives_by_numbers_of_the_model_go_with_those_by_positions():
 
         return jax.jit(lambda: jax.jvp(of, (jnp.asarray(m.body_pos), d.qpos), (tangent, of_qpos))[1])()
 
-    np.testing.assert_allclose(
-        along(lambda m, d, q: placed(m, d.replace(qpos=q))), along(plainly), atol=1e-12
-    )
+    np.testing.assert_allclose(along(lambda m, d, q: placed(m, d.replace(qpos=q))), along(plainly), atol=1e-12)
