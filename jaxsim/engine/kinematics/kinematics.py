@@ -46,7 +46,7 @@ def _moving_poses(m: Model, d: Data) -> Callable[[Numbers, tuple[Array, Array], 
         return _poses(m, d, numbers, mocap, qpos)
 
     def rule(primals: tuple, tangents: tuple) -> tuple[dict[str, Array], dict[str, Array]]:
-        numbers, mocap, qpos = primals
+        numbers, _, qpos = primals
         if not all_zero(tangents[:2]):
             return poses(*primals), jvp_at(lambda x: _poses(m, d, *x), primals)(tangents)
         out = poses(*primals)

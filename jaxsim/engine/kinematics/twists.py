@@ -31,7 +31,8 @@ PLACED = "geom_pos", "geom_quat", "site_pos", "site_quat"  # of what is fixed in
 def displacement(m: Any, axes: Array, qpos: Array, tangent: Array) -> Array:
     """Return the displacement along motion axes (nv,) of a tangent (nq,) of positions.
 
-    `m` is a model or its structure, `axes` are those of its joints. Bodies turn by angles about their own axes, whatever the lengths of quaternions and of the axes of hinges.
+    `m` is a model or its structure, `axes` are those of its joints. Bodies turn by angles, whatever the lengths of
+    quaternions and of the axes of hinges.
     """
     joints, tangent = tables.joint_coordinates(m), jnp.asarray(tangent)
     dofs, linear = joints.linear_dof, take(tangent, joints.linear_qpos)

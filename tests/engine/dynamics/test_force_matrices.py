@@ -58,6 +58,7 @@ def test_matrices_are_the_jacobians_of_inverse_dynamics():
         np.testing.assert_allclose(got, want, atol=1e-12 * np.abs(want).max())
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")  # all are native programs
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
 def test_a_and_b_are_the_derivatives_along_directions(integrator):
     m, d, _ = scene(integrator)
