@@ -32,23 +32,23 @@ def kinematics(m: Model, d: Data) -> Data:
     depth.
     """
     given = {name: getattr(m, name) for name in (*PLACING, *PLACED)}, (d.mocap_pos, d.mocap_quat), d.qpos
-    return d.replace(**(_poses(m, d, *given) if is_numpy(*jax.tree.leaves(given)) else _moving_poses(m, d)(*given)))
+    return d.replace(**(poses_of(m, d, *given) if is_numpy(*jax.tree.leaves(given)) else _moving_poses(m, d)(*given)))
 
 
 Numbers = dict[str, Array]
 
 
 def _moving_poses(m: Model, d: Data) -> Callable[[Numbers, tuple[Array, Array], Array], dict[str, Array]]:
-    """Return `_poses` with derivatives by positions alone in the form of twists."""
+    """Return `poses_of` with derivatives by positions alone in the form of twists."""
 
     @jax.custom_jvp
     def poses(numbers: Numbers, mocap: tuple[Array, Array], qpos: Array) -> dict[str, Array]:
-        return _poses(m, d, numbers, mocap, qpos)
+        return poses_of(m, d, numbers, mocap, qpos)
 
     def rule(primals: tuple, tangents: tuple) -> tuple[dict[str, Array], dict[str, Array]]:
         numbers, _, qpos = primals
         if not all_zero(tangents[:2]):
-            return poses(*primals), jvp_at(lambda x: _poses(m, d, *x), primals)(tangents)
+            return poses(*primals), jvp_at(lambda x: poses_of(m, d, *x), primals)(tangents)
         out = poses(*primals)
         return out, poses_tangent(m.replace(**numbers), d.replace(qpos=qpos, **out), tangents[2])
 
@@ -56,7 +56,7 @@ def _moving_poses(m: Model, d: Data) -> Callable[[Numbers, tuple[Array, Array], 
     return poses
 
 
-def _poses(m: Model, d: Data, numbers: Numbers, mocap: tuple[Array, Array], qpos: Array) -> dict[str, Array]:
+def poses_of(m: Model, d: Data, numbers: Numbers, mocap: tuple[Array, Array], qpos: Array) -> dict[str, Array]:
     """Return the poses of bodies, joints, geoms and sites, by the names of their fields."""
     m, d = m.replace(**numbers), d.replace(mocap_pos=mocap[0], mocap_quat=mocap[1], qpos=qpos)
     xp = xp_of(m.body_pos, d.qpos)

@@ -42,7 +42,7 @@ def placed(m, d):
 def plainly(m, d, qpos):
     """The same by the formulas themselves, whose derivatives pass through quaternions."""
     numbers = {name: getattr(m, name) for name in (*PLACING, *PLACED)}
-    poses = kinematics._poses(m, d, numbers, (d.mocap_pos, d.mocap_quat), qpos)
+    poses = kinematics.poses_of(m, d, numbers, (d.mocap_pos, d.mocap_quat), qpos)
     d = jaxsim.com_pos(m, d.replace(**poses))
     return {name: getattr(d, name) for name in FIELDS}
 
