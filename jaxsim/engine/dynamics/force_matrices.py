@@ -189,8 +189,8 @@ def bias_matrices(
     bent = cross_motion(dof_prior_sum(tree, rate) + world, cdof) + cross_motion(velocity, cdof_dot)
     inertia, twice = dof_subtree_sum(tree, cinert), dof_subtree_sum(tree, coriolis(cinert, cvel))
     turned = cross_force(cdof, dof_subtree_sum(tree, force))
-    assemble = partial(_matrix, structure, cdof, inertia, twice)
-    return assemble(cdof_dot, bent, turned), assemble(cdof, cdof_dot + cross_motion(after, cdof), 0)
+    matrix = partial(_matrix, structure, cdof, inertia)
+    return matrix((twice, cdof_dot), bent, turned), matrix((twice, cdof), cdof_dot + cross_motion(after, cdof), 0)
 
 
 def inertia_matrix(structure: Any, cdof: Array, cinert: Array, x: Array) -> Array:
@@ -199,7 +199,7 @@ def inertia_matrix(structure: Any, cdof: Array, cinert: Array, x: Array) -> Arra
     force = inertia_mul(cinert, dof_path_sum(tree, acceleration))
     turned = cross_force(cdof, dof_subtree_sum(tree, force))
     bent = cross_motion(dof_prior_sum(tree, acceleration), cdof)
-    return _matrix(structure, cdof, dof_subtree_sum(tree, cinert), None, None, bent, turned)
+    return _matrix(structure, cdof, dof_subtree_sum(tree, cinert), None, bent, turned)
 
 
 def wrench_matrix(structure: Any, cdof: Array, arm: Array, force: Array, torque: Array) -> Array:
@@ -238,16 +238,18 @@ def coriolis(cinert: Array, cvel: Array) -> Array:
 
 
 def _matrix(
-    structure: Any, cdof: Array, inertia: Array, twice: Array | None, turning: Array | None, bent: Array, turned: Any
+    structure: Any, cdof: Array, inertia: Array, flow: tuple[Array, Array] | None, bent: Array, turned: Any
 ) -> Array:
     """Return forces (nv, nv) on dofs, by rows, due to each dof that changes the motion of all that it moves.
 
-    These accelerate by `bent`, change their velocities by `turning`, and turn their force by `turned`; all are of dofs.
+    These accelerate by `bent`, and turn their force by `turned`. `flow` are the Coriolis operators of what dofs move,
+    and changes of velocity. All are of dofs.
     """
     caused, felt = inertia_mul(inertia, bent) + turned, dot(inertia_mul(inertia, cdof), bent.T)
-    if twice is not None:
+    if flow is not None:
+        twice, turning = flow[0], flow[1][:, :3]
         torque, push = twice[:, :9].reshape(-1, 3, 3), twice[:, 9:]
-        caused = caused + join(matvec(torque, turning[:, :3]), cross(turning[:, :3], push))
-        felt = felt + dot(matvec_t(torque, cdof[:, :3]) + cross(push, cdof[:, 3:]), turning[:, :3].T)
+        caused = caused + join(matvec(torque, turning), cross(turning, push))
+        felt = felt + dot(matvec_t(torque, cdof[:, :3]) + cross(push, cdof[:, 3:]), turning.T)
     prior, above = _masks(structure)
     return jnp.where(above, felt, 0) + jnp.where(prior, dot(caused, cdof.T), 0).T
