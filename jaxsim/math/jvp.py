@@ -15,24 +15,29 @@ def _is_zero(tangent: Any) -> bool:
     return isinstance(tangent, SymbolicZero) or getattr(tangent, "dtype", None) == jax.dtypes.float0
 
 
+def all_zero(tangents: Any) -> bool:
+    """Return whether all leaves of a PyTree of tangents are symbolic zeros, or empty."""
+    return all(_is_zero(x) or not jnp.size(x) for x in jax.tree.leaves(tangents, is_leaf=_is_zero))
+
+
 def sum_of_tangents(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> Array:
     """Compute the tangent of `out`: the sum of f(tangent) over the terms (f, tangent) with nonzero tangents.
 
     A tangent may be a PyTree, of which some leaves are zero; its f is made by `jvp_at`.
     """
-    moving = [(f, t) for f, t in terms if not all(map(_is_zero, jax.tree.leaves(t, is_leaf=_is_zero)))]
+    moving = [(f, t) for f, t in terms if not all_zero(t)]
     total = [f(t) for f, t in moving]
     return sum(total[1:], start=total[0]) if total else jnp.zeros_like(out)
 
 
-def jvp_at(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
+def jvp_at(f: Callable[[Any], Any], x: Any) -> Callable[[Any], Any]:
     """Return the derivative of `f` at the PyTree x: a function of a tangent, with leaves that may be symbolic zeros."""
     leaves, tree = jax.tree.flatten(x)
 
-    def derivative(tangent: Any) -> Array:
+    def derivative(tangent: Any) -> Any:
         moves = {i: t for i, t in enumerate(jax.tree.leaves(tangent, is_leaf=_is_zero)) if not _is_zero(t)}
 
-        def of_moving(new: dict[int, Array]) -> Array:
+        def of_moving(new: dict[int, Array]) -> Any:
             return f(tree.unflatten([new.get(i, leaf) for i, leaf in enumerate(leaves)]))
 
         return jax.jvp(of_moving, ({i: leaves[i] for i in moves},), (moves,))[1]

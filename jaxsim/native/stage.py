@@ -460,6 +460,11 @@ def keeping_residuals() -> Iterator[None]:
         _keeps.reset(before)
 
 
+def keeps_residuals() -> bool:
+    """Return whether derivatives are made for many directions (`keeping_residuals`)."""
+    return _keeps.get()
+
+
 _pushes: ContextVar[bool] = ContextVar("pushes", default=False)
 
 

@@ -122,11 +122,10 @@ static inline int first_of_these(I test, I x) {
   return (int)x[w];
 }
 
-/* A number joined with one in memory, in worlds where the test holds. */
+/* A number joined with one in memory, in worlds where the test holds; or in an array that worlds share. */
 #define JOINED(name, type, better) \
-  template <class Test, class Place, class X> \
-  static inline void name(Test test, typename Of<type>::vector* array, Place i, X number) { \
-    typedef typename Of<type>::vector V; \
+  template <class Test, class V, class Place, class X> \
+  static inline void name(Test test, V* array, Place i, X number) { \
     V x = like<V>(number), now = at(array, i); \
     put(array, i, chosen(test, better, now)); \
   }

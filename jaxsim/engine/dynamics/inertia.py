@@ -104,15 +104,13 @@ def solve_spd(m: Any, matrix: Array, ld: Array, inverse: Array, x: Array, parts:
     return _differentiable(m, matrix, x, parts, lambda y: solve_ld(m, ld, inverse, y))
 
 
-def solve_positive(m: Model, matrix: Array, x: Array, parts: InertiaParts | None = None) -> Array:
+def solve_positive(m: Model, matrix: Array, x: Array, parts: Any = None) -> Array:
     """Solve with a positive matrix in the form of `d.M` for x (nv,); differentiated by its `parts`, if given."""
     fixed = lax.stop_gradient(matrix)
     return _differentiable(m, matrix, x, parts, lambda y: solve_once(m, fixed, y))
 
 
-def _differentiable(
-    m: Model, matrix: Array, x: Array, parts: InertiaParts | None, solve: Callable[[Array], Array]
-) -> Array:
+def _differentiable(m: Model, matrix: Array, x: Array, parts: Any, solve: Callable[[Array], Array]) -> Array:
     if not m.nv:
         return x
     multiply = partial(mul_sparse, structure_of(m))

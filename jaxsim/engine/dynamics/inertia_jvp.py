@@ -14,15 +14,15 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.engine.structure import tables
+from jaxsim.engine.dynamics.force_matrices import Place, force_at, place_of
 from jaxsim.engine.structure.damping import joint_actuator_sum
-from jaxsim.math.arrays import inner, take
+from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
-from jaxsim.math.spatial import inertia_mul
-from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["cdof", "cinert", "diagonal"], meta_fields=["structure"])
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["cdof", "cinert", "diagonal", "place"], meta_fields=["structure"]
+)
 @dataclasses.dataclass(frozen=True)
 class InertiaParts:
     """Arguments of M: axes of dofs, inertias of bodies, and additions to its diagonal."""
@@ -30,13 +30,12 @@ class InertiaParts:
     cdof: Array  # (nv, 6)
     cinert: Array  # (nbody, 10)
     diagonal: Array  # (nv,)
+    place: Place | None  # from which axes and inertias follow
     structure: Any
 
     def times(self, x: Array) -> Array:
         """Compute M x for x (nv,): the joint-space forces of the bodies at this acceleration."""
-        tree = tables.tree(self.structure)
-        force = inertia_mul(self.cinert, dof_path_sum(tree, self.cdof * x[:, None]))
-        return inner(self.cdof, dof_subtree_sum(tree, force)) + self.diagonal * x
+        return force_at(self.structure, self.place, self.cdof, self.cinert, x) + self.diagonal * x
 
 
 def dof_armature(m: Model) -> Array:
@@ -61,4 +60,4 @@ def inertia_parts(m: Model, d: Data, added: Array | float = 0.0) -> InertiaParts
     """
     if not _follows_bodies(m):
         return None
-    return InertiaParts(d.cdof, d.cinert, dof_armature(m) + added, m.structure)
+    return InertiaParts(d.cdof, d.cinert, dof_armature(m) + added, place_of(m, d), m.structure)

@@ -1,7 +1,10 @@
 """Integrators `implicit` and `implicitfast`: implicit in velocity."""
 
+import dataclasses
 from functools import partial
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -9,11 +12,12 @@ from jax import lax
 from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
-from jaxsim.core.structure import per_structure
+from jaxsim.core.structure import per_structure, structure_of
 from jaxsim.core.types import DisableBit, EnableBit, GainType, IntegratorType
 from jaxsim.engine.actuation import laws
 from jaxsim.engine.dynamics.factor import solve_once
 from jaxsim.engine.dynamics.inertia import mul_sparse, solve_positive
+from jaxsim.engine.dynamics.inertia_jvp import InertiaParts, inertia_parts
 from jaxsim.engine.flex.implicit import edge_damping_vel, stiff_lattices
 from jaxsim.engine.flex.lattice import lattice_cells
 from jaxsim.engine.integrate.derivative import bias_vel, fluid_vel, smooth_vel
@@ -22,6 +26,7 @@ from jaxsim.engine.integrate.free_body import midpoint
 from jaxsim.engine.structure import tables
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import take, take_or_zero
+from jaxsim.math.jvp import matrix_times
 from jaxsim.math.safe import Array
 from jaxsim.native import linalg
 
@@ -46,25 +51,47 @@ def implicit(m: Model, d: Data) -> Data:
 
 def symmetric_matrix(m: Model, d: Data) -> Array:
     """Compute M - h * (symmetric part of the derivative of the smooth forces, without bias), in the form of `d.M`."""
+    return d.M + _added_to_inertia(m, d)
+
+
+def _added_to_inertia(m: Model, d: Data) -> Array:
     row, col = tables.inertia_pattern(m)
     both = fluid_vel(m, d, np.concatenate([row, col]), np.concatenate([col, row])).reshape(2, -1)
-    return d.M - m.opt.timestep * (smooth_vel(m, d) + 0.5 * both.sum(0))
+    return -m.opt.timestep * (smooth_vel(m, d) + 0.5 * both.sum(0))
 
 
 def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
-    matrix = symmetric_matrix(m, d)
-    qacc = _solve_trees(m, matrix, force)
-    return stiff_lattices(m, d, matrix, force, qacc, lower=True) if lattice_cells(m) else qacc
+    added = _added_to_inertia(m, d)
+    qacc = _solve_trees(m, d, added, force)
+    return stiff_lattices(m, d, d.M + added, force, qacc, lower=True) if lattice_cells(m) else qacc
 
 
-def _solve_trees(m: Model, matrix: Array, force: Array) -> Array:
+@partial(jax.tree_util.register_dataclass, data_fields=["inertia", "added"], meta_fields=["structure"])
+@dataclasses.dataclass(frozen=True)
+class _Parts:
+    """Parts of a matrix: those of M, and what is added to it, in the form of `d.M`."""
+
+    inertia: InertiaParts
+    added: Array
+    structure: Any
+
+    def times(self, x: Array) -> Array:
+        """Compute the product of the matrix with x (nv,)."""
+        return self.inertia.times(x) + mul_sparse(self.structure, self.added, x)
+
+
+def _solve_trees(m: Model, d: Data, added: Array, force: Array) -> Array:
+    matrix = d.M + added
     if m.opt.fluid:  # lift can act along a motion, so that the matrix may be indefinite
         return _solve_blocks(m, _blocks(m, matrix), force)
+    inertia = inertia_parts(m, d)
+    parts = inertia and _Parts(inertia, added, m.structure)
     if not _may_push(m):
-        return solve_positive(m, matrix, force)
+        return solve_positive(m, matrix, force, parts)
     fixed = lax.stop_gradient(matrix)
     solve = lambda _, x: _solve_any(m, fixed, x)  # noqa: E731
-    return lax.custom_linear_solve(lambda x: mul_sparse(m, matrix, x), force, solve, symmetric=True)
+    multiply = partial(mul_sparse, structure_of(m))
+    return lax.custom_linear_solve(lambda x: matrix_times(multiply, matrix, parts, x), force, solve, symmetric=True)
 
 
 def _may_push(m: Model) -> bool:

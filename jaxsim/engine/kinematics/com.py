@@ -27,7 +27,7 @@ def com_pos(m: Model, d: Data) -> Data:
     ximat = d.ximat.reshape(-1, 3, 3)
     inertia = inertia_about(m.body_inertia[1:], ximat[1:], (d.xipos - root)[1:], m.body_mass[1:])
     cinert = xp.concatenate([xp.zeros((1, 10), inertia.dtype), inertia])
-    return d.replace(subtree_com=com, cinert=cinert, cdof=_motion_axes(m, d, com))
+    return d.replace(subtree_com=com, cinert=cinert, cdof=motion_axes(m, d, com))
 
 
 @per_structure
@@ -44,15 +44,16 @@ def _axis_sources(m) -> tuple[np.ndarray, np.ndarray]:
     return np.where(shift, m.njnt + 3 * m.nbody + k, source), ~shift & (kind != JointType.SLIDE)
 
 
-def _motion_axes(m: Model, d: Data, com: Array) -> Array:
-    xp = xp_of(d.xaxis, com)
+def motion_axes(m: Model, d: Data, point: Array) -> Array:
+    """Compute the motion axes of dofs (nv, 6) about a point (nbody, 3) of each tree's root body."""
+    xp = xp_of(d.xaxis, point)
     source, turns = _axis_sources(m)
     axes = d.xaxis
     if (source >= m.njnt).any():
         columns = xp.swapaxes(d.xmat.reshape(-1, 3, 3), -1, -2).reshape(-1, 3)
         axes = xp.concatenate([axes, columns, np.eye(3, dtype=axes.dtype)])
     axis = take(axes, source)
-    offset = take(com, m.body_rootid[m.dof_bodyid]) - take(d.xanchor, m.dof_jntid)
+    offset = take(point, m.body_rootid[m.dof_bodyid]) - take(d.xanchor, m.dof_jntid)
     linear = cross(axis, offset)
     if turns.all():
         return join(axis, linear)

@@ -18,6 +18,7 @@ from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import kernel, primal
 from jaxsim.engine.solver.problem import ConstraintProblem, curvature, force, gradient, hessian, momentum_gap, residual
 from jaxsim.math.arrays import dot
+from jaxsim.math.jvp import jvp_at
 from jaxsim.math.safe import Array
 
 SOLUTION = "qacc"  # a checkpoint policy may save this name, which avoids a second solve
@@ -36,12 +37,12 @@ def solve(
     return found._replace(niter=found.niter.astype(found.acc.dtype))
 
 
-@solve.defjvp
+@partial(solve.defjvp, symbolic_zeros=True)
 def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, tangents: tuple) -> tuple:
     p, settings, guesses = primals
     found = solve(layout, limits, p, settings, guesses)
     acc = checkpoint_name(found.acc, SOLUTION)
-    _, dg = jax.jvp(lambda q: gradient(layout, q, acc), (p,), (tangents[0],))
+    dg = jvp_at(lambda q: gradient(layout, q, acc), p)(tangents[0])
     r = residual(layout, p, acc)
     q, slots = jax.lax.stop_gradient((p, primal.by_slots(layout, r)))
     fixed = primal.hessian(layout, q, primal.contacts_in_use(layout, q), slots)
@@ -49,8 +50,10 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
     solve_fixed = partial(primal.solve_hessian, layout, fixed)
     dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_fixed(b), symmetric=True)
     # from `acc` alone, so that a checkpoint that saves it avoids a second solve
-    r, dr = jax.jvp(partial(residual, layout), (p, acc), (tangents[0], dacc))
-    free, dfree = jax.jvp(partial(residual, layout), (p, guesses.free), (tangents[0], tangents[2].free))
+    along, starts = (tangents[0], dacc), (tangents[0], tangents[2].free)
+    r, dr = residual(layout, p, acc), jvp_at(lambda x: residual(layout, *x), (p, acc))(along)
+    free = residual(layout, p, guesses.free)
+    dfree = jvp_at(lambda x: residual(layout, *x), (p, guesses.free))(starts)
     qfrc = p.J.transpose_times(force(layout, p, r))
     still = jnp.zeros_like
     return (
@@ -65,6 +68,6 @@ def balanced(qfrc: Array, p: ConstraintProblem, acc: Array) -> Array:
     return qfrc
 
 
-@balanced.defjvp
+@partial(balanced.defjvp, symbolic_zeros=True)
 def _balanced_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    return balanced(*primals), jax.jvp(momentum_gap, primals[1:], tangents[1:])[1]
+    return balanced(*primals), jvp_at(lambda x: momentum_gap(*x), primals[1:])(tangents[1:])

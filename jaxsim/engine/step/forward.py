@@ -1,7 +1,7 @@
 """The step, as a list of stages. Each is a pure function (m, d) -> d with MuJoCo's name."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 from jaxsim.core.callbacks import Callbacks
@@ -17,6 +17,7 @@ from jaxsim.engine.constraint.contact_passive import contact_passive
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
 from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
+from jaxsim.engine.dynamics.force_matrices import force_of_wrenches, poses_are_current, with_bias_matrices
 from jaxsim.engine.dynamics.inertia import crb, factor_m, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.dynamics.passive import passive
@@ -27,7 +28,6 @@ from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.islands import sleep
 from jaxsim.engine.kinematics.com import com_pos, com_vel
 from jaxsim.engine.kinematics.kinematics import camlight, kinematics
-from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.step.inverse_forces import compare_fwd_inv
 from jaxsim.engine.structure.checks import check_acc, check_state, hold
@@ -85,19 +85,31 @@ def fwd_velocity(m: Model, d: Data) -> Data:
     if sleep.sleeps(m):
         d = sleep.keep_forces(m, before, d, "qfrc_spring", "qfrc_passive")
     d = reference_constraint(m, d)
-    return d.replace(qfrc_bias=rne(m, d) + tendon_bias(m, d))
+    return d.replace(qfrc_bias=with_bias_matrices(m, d, rne(m, d)) + tendon_bias(m, d))
 
 
 @public
 def fwd_acceleration(m: Model, d: Data) -> Data:
     """Compute the sum of all forces except constraint forces, and the resulting unconstrained acceleration."""
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
-    force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
+    force = force + force_of_wrenches(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:])
     qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, inertia_parts(m, d))
     new = d.replace(qfrc_smooth=force, qacc_smooth=qacc)
     return sleep.keep_forces(m, d, new, "qfrc_smooth", "qacc_smooth") if sleep.sleeps(m) else new
 
 
+def _with_current_poses(function: Callable[[Model, Data], Data]) -> Callable[[Model, Data], Data]:
+    """Return a function whose stages see poses of the positions; poses of trees that sleep may be older."""
+
+    @wraps(function)
+    def run(m: Model, d: Data) -> Data:
+        with poses_are_current(not sleep.sleeps(m)):
+            return function(m, d)
+
+    return run
+
+
+@_with_current_poses
 def dynamics(m: Model, d: Data) -> Data:
     """Compute `forward` without sensors."""
     d = energy_pos(m, fwd_position(m, d))
@@ -120,6 +132,7 @@ def forward(m: Model, d: Data) -> Data:
     return (by_backend(m, _forward) if m.opt.backend and not numbers else _forward)(m, d)
 
 
+@_with_current_poses
 def _forward(m: Model, d: Data) -> Data:
     return _after_control(m, _control(m, _before_control(m, d)))
 
@@ -224,6 +237,7 @@ def not_in_vectors(m: Model, d: Data) -> str | None:
     return next((cause for cause, holds in causes.items() if holds), None)
 
 
+@_with_current_poses
 def step_by_stages(m: Model, d: Data) -> Data:
     # a callback may read sensors, which the loop computes after an evaluation
     if m.opt.integrator == IntegratorType.RK4 and not sleep.sleeps(m) and m.callbacks == Callbacks():
