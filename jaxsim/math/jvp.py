@@ -30,19 +30,20 @@ def sum_of_tangents(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> A
     return sum(total[1:], start=total[0]) if total else jnp.zeros_like(out)
 
 
+def value_and_tangent(f: Callable[[Any], Any], x: Any, tangent: Any) -> tuple[Any, Any]:
+    """Return `f` at the PyTree x, and its tangent for one of x, with leaves that may be symbolic zeros."""
+    leaves, tree = jax.tree.flatten(x)
+    moves = {i: t for i, t in enumerate(jax.tree.leaves(tangent, is_leaf=_is_zero)) if not _is_zero(t)}
+
+    def of_moving(new: dict[int, Array]) -> Any:
+        return f(tree.unflatten([new.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+    return jax.jvp(of_moving, ({i: leaves[i] for i in moves},), (moves,))
+
+
 def jvp_at(f: Callable[[Any], Any], x: Any) -> Callable[[Any], Any]:
     """Return the derivative of `f` at the PyTree x: a function of a tangent, with leaves that may be symbolic zeros."""
-    leaves, tree = jax.tree.flatten(x)
-
-    def derivative(tangent: Any) -> Any:
-        moves = {i: t for i, t in enumerate(jax.tree.leaves(tangent, is_leaf=_is_zero)) if not _is_zero(t)}
-
-        def of_moving(new: dict[int, Array]) -> Any:
-            return f(tree.unflatten([new.get(i, leaf) for i, leaf in enumerate(leaves)]))
-
-        return jax.jvp(of_moving, ({i: leaves[i] for i in moves},), (moves,))[1]
-
-    return derivative
+    return lambda tangent: value_and_tangent(f, x, tangent)[1]
 
 
 @jax.custom_jvp

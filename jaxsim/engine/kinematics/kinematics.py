@@ -17,7 +17,7 @@ from jaxsim.engine.structure import tables
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
 from jaxsim.math.arrays import dot_static, entry_at, gather, is_numpy, matvec, merge, take, with_entry
-from jaxsim.math.jvp import all_zero, jvp_at
+from jaxsim.math.jvp import all_zero, value_and_tangent
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.native.stage import keeps_residuals
@@ -52,7 +52,7 @@ def _moving_poses(m: Model, d: Data) -> Callable[[Numbers, tuple[Array, Array], 
     def rule(primals: tuple, tangents: tuple) -> tuple[dict[str, Array], dict[str, Array]]:
         numbers, _, qpos = primals
         if not (keeps_residuals() and all_zero(tangents[:2])):
-            return poses(*primals), jvp_at(lambda x: poses_of(m, d, *x), primals)(tangents)
+            return value_and_tangent(lambda x: poses_of(m, d, *x), primals, tangents)
         out = poses(*primals)
         return out, poses_tangent(m.replace(**numbers), d.replace(qpos=qpos, **out), tangents[2])
 

@@ -18,7 +18,7 @@ from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import kernel, primal
 from jaxsim.engine.solver.problem import ConstraintProblem, curvature, force, gradient, hessian, momentum_gap, residual
 from jaxsim.math.arrays import dot
-from jaxsim.math.jvp import jvp_at
+from jaxsim.math.jvp import jvp_at, value_and_tangent
 from jaxsim.math.safe import Array
 
 SOLUTION = "qacc"  # a checkpoint policy may save this name, which avoids a second solve
@@ -51,9 +51,9 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
     dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_fixed(b), symmetric=True)
     # from `acc` alone, so that a checkpoint that saves it avoids a second solve
     along, starts = (tangents[0], dacc), (tangents[0], tangents[2].free)
-    r, dr = residual(layout, p, acc), jvp_at(lambda x: residual(layout, *x), (p, acc))(along)
-    free = residual(layout, p, guesses.free)
-    dfree = jvp_at(lambda x: residual(layout, *x), (p, guesses.free))(starts)
+    residuals = lambda x: residual(layout, *x)  # noqa: E731
+    r, dr = value_and_tangent(residuals, (p, acc), along)
+    free, dfree = value_and_tangent(residuals, (p, guesses.free), starts)
     qfrc = p.J.transpose_times(force(layout, p, r))
     still = jnp.zeros_like
     return (
