@@ -369,7 +369,7 @@ def run_rollout(args: argparse.Namespace) -> int:
         raise CliError(f"--world {args.world}: there are {args.nworld} worlds, counted from 0")
     if args.follow not in ("auto", "none"):
         check_body(m, args.follow)
-    d = rollouts.batch(m, args.nworld, find_keyframe(m, args.keyframe))
+    d = jaxsim.make_data(m, find_keyframe(m, args.keyframe), args.nworld)
     values = given_values(args, m)
     nstep = args.nstep or (1000 if values is None else len(values))
     if values is not None and len(values) < nstep:
@@ -518,7 +518,7 @@ def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
 
 def simulated(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> dict[str, Any]:
     """Frames of a simulation of one world: the initial state, then `fps` per second."""
-    d = rollouts.batch(m, 1, find_keyframe(m, args.keyframe))
+    d = jaxsim.make_data(m, find_keyframe(m, args.keyframe), nworld=1)
     first = {"time": np.asarray(d.time), "qpos": np.asarray(d.qpos)}
     every = max(1, round(1 / (fps * float(m.opt.timestep))))
     nstep = round(seconds / float(m.opt.timestep))

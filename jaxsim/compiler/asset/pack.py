@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxsim.compiler.asset.collect import asset_file, call_located, compile_meshes, read_asset
+from jaxsim.compiler.asset.collect import asset_file, call_located, compile_meshes, listed, read_asset
 from jaxsim.compiler.asset.hfield import HFieldInput, compile_hfield
 from jaxsim.compiler.asset.skin import SkinInput, compile_skin
 from jaxsim.compiler.asset.texture import TextureInput, compile_texture
 from jaxsim.compiler.draft import Draft, starts, starts_or_none
-from jaxsim.compiler.objects import DraftObject, HField, Skin, Texture
+from jaxsim.compiler.objects import HField, Skin, Texture
 
 _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
 
@@ -26,10 +25,6 @@ def compile_assets(draft: Draft) -> None:
         _texture(draft, texture)
     for skin in draft.lists.skin:
         _skin(draft, skin)
-
-
-def _listed(obj: DraftObject, name: str) -> np.ndarray | Sequence:
-    return () if obj.attrs[name] is None else obj.attrs[name]
 
 
 def _file(draft: Draft, obj: HField | Texture | Skin) -> dict[str, Any]:
@@ -48,7 +43,7 @@ def _hfield(draft: Draft, field: HField) -> None:
         size=a["size"],
         nrow=int(a["nrow"]),
         ncol=int(a["ncol"]),
-        elevation=_listed(field, "elevation"),
+        elevation=listed(field, "elevation"),
         content_type=a["content_type"] or "",
         **_file(draft, field),
     )
@@ -80,9 +75,7 @@ def _skin(draft: Draft, skin: Skin) -> None:
     bones = skin.el.children
     given = SkinInput(
         name=skin.name,
-        vertex=_listed(skin, "vertex"),
-        texcoord=_listed(skin, "texcoord"),
-        face=_listed(skin, "face"),
+        **{name: listed(skin, name) for name in ("vertex", "texcoord", "face")},
         body=[bone.attrs["body"] for bone in bones],
         bindpos=np.array([bone.attrs["bindpos"] for bone in bones]),
         bindquat=np.array([bone.attrs["bindquat"] for bone in bones]),
