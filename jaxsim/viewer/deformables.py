@@ -12,6 +12,7 @@ import numpy as np
 from jaxsim.core.model import Model
 from jaxsim.core.types import TextureRole, TextureType
 from jaxsim.math.rotation import quat_to_mat
+from jaxsim.math.safe import Array
 
 DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], np.float32)  # an object of this colour takes that of its material
 SIDES = 6  # of the prism that is drawn for an edge
@@ -40,7 +41,7 @@ def surfaces(m: Model, groups: tuple[int, ...] = (0, 1, 2)) -> list[Surface]:
     return [s for s in (*flexes, *skins) if s.rgba[3] > 0 and len(s.face)]
 
 
-def look(m: Model, material: int, rgba: np.ndarray) -> tuple[np.ndarray, int]:
+def look(m: Model, material: int, rgba: Array) -> tuple[np.ndarray, int]:
     """Colour and texture of a flex or a skin; its own rgba overrides the material's unless it is the default."""
     rgba = np.asarray(rgba, np.float32)
     if material < 0:

@@ -398,7 +398,8 @@ def _triangles(shapes: list[tuple[Array, Array, np.ndarray]], heaps: layout.Heap
     """
     last = (jnp.zeros((1, 3, k), dtype) for k in (3, 3, 2))
     tables = [jnp.concatenate([jnp.asarray(x, dtype) for x in parts]) for parts in zip(*shapes, last, strict=True)]
-    return Triangles(*(x.reshape(len(x), -1) for x in tables), _trees(tables[0][:-1], heaps, dtype))
+    corner, normal, coordinate = (x.reshape(len(x), -1) for x in tables)
+    return Triangles(corner, normal, coordinate, _trees(tables[0][:-1], heaps, dtype))
 
 
 def rigid_triangles(m: Model, dtype: Any) -> Triangles:

@@ -68,12 +68,12 @@ def _frame_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
     """
     objtypes, objs = m.sensor_objtype[ids], m.sensor_objid[ids]
     v = objects.velocities(m, d, objtypes, objs)
-    has_ref, *refs = references(m, ids)
+    has_ref, reftypes, refs = references(m, ids)
     if not has_ref.any():
         return v
-    base = objects.velocities(m, d, *refs)
-    arm = objects.positions(m, d, objtypes, objs) - objects.positions(m, d, *refs)
-    mat = objects.rotations(m, d, *refs)
+    base = objects.velocities(m, d, reftypes, refs)
+    arm = objects.positions(m, d, objtypes, objs) - objects.positions(m, d, reftypes, refs)
+    mat = objects.rotations(m, d, reftypes, refs)
     relative = v - base
     angular, linear = relative[:, :3], relative[:, 3:] + cross(arm, base[:, :3])
     return xp_of(v).where(has_ref[:, None], join(matvec_t(mat, angular), matvec_t(mat, linear)), v)
