@@ -379,7 +379,7 @@ def _register(kind: type, child: str, static: Callable[[Any], Any], make: Callab
     jax.tree_util.register_pytree_with_keys(
         kind,
         lambda x: (((jax.tree_util.GetAttrKey(child), getattr(x, child)),), static(x)),
-        lambda static, children: make(*children, static),
+        lambda static, children: make(next(iter(children)), static),
     )
 
 
