@@ -20,8 +20,10 @@ from jaxsim.native.sums import (
     block_of_product,
     blocked_product,
     groups_of_totals,
+    has_sparse_factor,
     long_cumsum,
     product_by_rows,
+    product_of_rows,
     reduced_in_parts,
     running,
     shared_sums,
@@ -29,6 +31,7 @@ from jaxsim.native.sums import (
     sums_in_order,
     write_totals,
 )
+from jaxsim.native.uniform import SYSTEMS_PRIMITIVES
 from jaxsim.native.writer import OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, reshaped, with_reads
 
 # Rules of primitives that only programs of one world or entry support: `pool` adds its own.
@@ -39,6 +42,8 @@ OF_EACH_WORLD: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]
 TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
 TRANSPARENT += ("reduce",)
 OWN_PRIMITIVES = ("over_rows", "symmetric_matrix", "any_of_vector", "by_value")  # tested by `test_rows`, `test_pool`
+# Matrices that a library multiplies (sums of so many terms) or factorises (rows) faster than a program of one core.
+LARGE_PRODUCT, LARGE_SYSTEM = 100_000_000, 256
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
 
 
@@ -205,6 +210,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [product]
     if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
         return [with_reads(op, product, operands)]
+    if op.name == "dot_general" and w.lanes == 1 and (product := product_of_rows(w, op, operands, target)) is not None:
+        return [product]
     if op.name == "dot_general" and w.lanes == 1 and (product := product_by_rows(w, op, operands, target)) is not None:
         return [product]
     if op.name == "dot_general" and w.lanes > 1 and (product := shared_sums(w, op, operands, target)) is not None:
@@ -239,6 +246,21 @@ def is_known(op: Operation, platform: str = GPU) -> bool:
     if op.name in ("lt_to", "le_to"):
         return not np.issubdtype(op.inputs[0].dtype, np.floating)
     return op.name in EXPRESSIONS or op.name in STATEMENTS
+
+
+def has_large_matrices(operations: Sequence[Operation]) -> bool:
+    """Return whether operations on one core multiply or factorise matrices that a library handles faster."""
+    return any(map(_is_of_large_matrices, operations))
+
+
+def _is_of_large_matrices(op: Operation) -> bool:
+    if op.name in INNER:
+        return any(has_large_matrices(f.operations) for f in inner_functions(op, CORE))
+    if op.name == "dot_general" and not has_sparse_factor(op):
+        (axes, _), _ = op.params["dimension_numbers"]
+        terms = math.prod(op.inputs[0].shape[d] for d in axes)
+        return terms * math.prod(op.outputs[0].shape) > LARGE_PRODUCT
+    return op.name in SYSTEMS_PRIMITIVES and op.inputs[0].shape[-1] > LARGE_SYSTEM
 
 
 def is_written(name: str) -> bool:

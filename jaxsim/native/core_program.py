@@ -19,22 +19,16 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native.c_source import ONE_LANE, function_units
+from jaxsim.native.compute import has_large_matrices
 from jaxsim.native.direct import Computed, DirectCall, Given, direct_source
 from jaxsim.native.expressions import UnsupportedPrimitive, c_type
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
-from jaxsim.native.segments import Segment, segments, with_all_results, without_shared
+from jaxsim.native.segments import Segment, segments, tables_apart, with_all_results, without_shared
 from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.xla.compat import eval_jaxpr
 
-# Entries of all results that depend on the state. Above this, the time that XLA takes to start kernels does not matter.
-# Time of a step as C over that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
-# It does where there are many operations on few numbers: the derivative of a gradient of the humanoid's step (1,047,000
-# in 15,700 operations) takes 0.8 ms as C, 1.7 to 3.9 by XLA; the kitchen's gradient (9.8 million in 10,400) 3.9 and 26.
-MOST_NUMBERS = 1_000_000
-MOST_NUMBERS_EACH = 1500  # of an operation on average, in larger programs
-MOST_CONSTANTS = 4096  # numbers of a table within a source
 MOST_COPIED = 1024  # numbers of an operand that is copied before a call
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
 
@@ -172,18 +166,16 @@ class _Parts(NamedTuple):
     tables: list[np.ndarray]  # the last inputs of the function
     parts: list[tuple[Segment, str | None]]  # each with its C source (None: JAX computes it)
     shared: int
-    is_large: bool  # whether XLA's kernels are faster
+    is_large: bool  # whether it has matrices for which a library is faster
     flags: tuple[str, ...]  # of the compiler
 
 
 def _parts(flat: Flat, fixed: Sequence[bool] = (), flags: tuple[str, ...] = native.ONCE) -> _Parts:
-    count = len(flat.inputs)
-    flat, tables = _tables_apart(flat)
-    changes = [*(not f for f in fixed), *[True] * (len(flat.inputs) - count)] if fixed else [True] * len(flat.inputs)
+    flat, tables = tables_apart(flat, CORE)
+    changes = [*(not f for f in fixed), *[False] * len(tables)] if fixed else [True] * len(flat.inputs)
     flat = with_all_results(flat, changes)
     shared, rest = without_shared(flat, changes, CORE)
-    numbers = sum(math.prod(v.shape) for op in rest.operations for v in op.outputs)
-    is_large = numbers > max(MOST_NUMBERS, MOST_NUMBERS_EACH * len(rest.operations))
+    is_large = has_large_matrices(rest.operations)
     first, others = (segments(f, [True] * len(f.inputs), CORE) for f in (shared, rest))
     sources = [None if is_large else _source_of(x) for x in (*first, *others)]
     return _Parts(flat, tables, list(zip((*first, *others), sources, strict=True)), len(first), is_large, flags)
@@ -282,16 +274,6 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
 def _copied(arrays: Sequence[Array]) -> Sequence[Array]:
     out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
     return jax.ffi.ffi_call(native.target_of(_COPIES), out)(*arrays) if arrays else ()
-
-
-def _tables_apart(flat: Flat) -> tuple[Flat, list[np.ndarray]]:
-    """Return the function with its large constants as additional inputs, and these constants."""
-    large: dict[int, np.ndarray] = {
-        id(v): v for op in flat.operations for v in op.inputs if isinstance(v, np.ndarray) and v.size > MOST_CONSTANTS
-    }
-    apart = {i: Var(v.shape, v.dtype) for i, v in large.items()}
-    operations = [op._replace(inputs=[apart.get(id(v), v) for v in op.inputs]) for op in flat.operations]
-    return Flat([*flat.inputs, *apart.values()], operations, flat.outputs), list(large.values())
 
 
 def _source_of(part: Segment) -> str | None:

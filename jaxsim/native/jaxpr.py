@@ -18,6 +18,7 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "custom_jvp_ca
 CALLS += ("remat2",)
 MOST_TURNS = 4  # iterations of a loop that is unrolled on a GPU if its body is more than one kernel
 MOST_EQUATIONS = 400  # of the body of such a loop that is one kernel
+MOST_CONSTANTS = 4096  # numbers of a table within a program; larger ones are operands
 
 
 # JAX operations that replace jaxsim's own primitives, by name: each takes an equation and returns a closed jaxpr.
@@ -259,7 +260,7 @@ def _conditional(
 
 def _with_constants(params: dict[str, Any], operands: list[Term]) -> tuple[dict[str, Any], list[Term]]:
     """Return a conditional whose constant operands are constants of its branches, which can be folded there."""
-    known = [isinstance(x, np.ndarray) for x in operands[1:]]
+    known = [isinstance(x, np.ndarray) and x.size <= MOST_CONSTANTS for x in operands[1:]]
     constants = [x for x, k in zip(operands[1:], known, strict=True) if k]
 
     def bound(branch: Any) -> Any:

@@ -41,6 +41,28 @@ typedef ptrdiff_t INDEX;
 #if LANES == 1 && !defined(__CUDACC_RTC__)
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+/* the product of two vectors, as eight sums (double: four): a compiler may not change the order of one */
+#define DOT(type) \
+  typedef type some_##type __attribute__((vector_size(32))); \
+  static inline type dot_##type(const type* a, const type* b, INDEX n) { \
+    enum { SOME = 32 / sizeof(type) }; \
+    some_##type sums = {0}, x, y; \
+    type all = 0; \
+    INDEX t = 0; \
+    for (; t + SOME <= n; t += SOME) { \
+      memcpy(&x, a + t, 32); \
+      memcpy(&y, b + t, 32); \
+      sums += x * y; \
+    } \
+    for (; t < n; ++t) all += a[t] * b[t]; \
+    for (int k = 0; k < SOME; ++k) all += sums[k]; \
+    return all; \
+  }
+#ifndef WIDE
+DOT(float)
+DOT(double)
+#endif
 /* memory of a call */
 static void* allocated(size_t bytes) {
   void* memory = malloc(bytes);

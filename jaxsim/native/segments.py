@@ -14,11 +14,11 @@ import numpy as np
 from jax import lax
 
 from jaxsim.native.compute import is_known
-from jaxsim.native.jaxpr import GPU, WIDE, Flat, Operation, Var, needed, nested
+from jaxsim.native.jaxpr import GPU, MOST_CONSTANTS, WIDE, Flat, Operation, Var, needed, nested
 from jaxsim.native.operations import VIEWS, is_cheap
+from jaxsim.native.sums import has_sparse_factor
 
 MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which fit a multiprocessor's cache
-MOST_CONSTANT = 4096  # numbers of a constant result that a program writes
 BYTES_OF_KERNEL = 1024  # of a world: moving these takes as long as one more kernel
 
 
@@ -27,6 +27,20 @@ class Segment(NamedTuple):
 
     flat: Flat | None
     operation: Operation | None
+
+
+def tables_apart(flat: Flat, platform: str, last: int = 0) -> tuple[Flat, list[np.ndarray]]:
+    """Return a function with its large constants as inputs, before the `last` ones, and these constants.
+
+    Matrices of which a program of one lane writes only the entries that are not zero stay.
+    """
+    operands = [v for op in flat.operations if platform == GPU or not has_sparse_factor(op) for v in op.inputs]
+    large = {id(v): v for v in operands if isinstance(v, np.ndarray) and v.size > MOST_CONSTANTS}
+    apart = {i: Var(v.shape, v.dtype) for i, v in large.items()}
+    operations = [op._replace(inputs=[apart.get(id(v), v) for v in op.inputs]) for op in flat.operations]
+    count = len(flat.inputs) - last
+    inputs = [*flat.inputs[:count], *apart.values(), *flat.inputs[count:]]
+    return Flat(inputs, operations, flat.outputs), list(large.values())
 
 
 def segments(flat: Flat, has_worlds: Sequence[bool], platform: str = GPU) -> list[Segment]:
@@ -65,7 +79,7 @@ def with_all_results(flat: Flat, changes: Sequence[bool]) -> Flat:
     own = {v for op in flat.operations if id(op) not in alike for v in op.outputs}.union(flat.inputs)
     outputs, moves = [], []
     for v in flat.outputs:
-        is_copy = 0 < v.size <= MOST_CONSTANT if isinstance(v, np.ndarray) else v not in own
+        is_copy = 0 < v.size <= MOST_CONSTANTS if isinstance(v, np.ndarray) else v not in own
         if is_copy:
             moves.append(Operation(lax.copy_p, {}, [v], [Var(v.shape, v.dtype)]))
         outputs.append(moves[-1].outputs[0] if is_copy else v)

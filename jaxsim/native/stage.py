@@ -46,13 +46,12 @@ from jaxsim.native.jaxpr import (
     trace,
 )
 from jaxsim.native.operations import VIEWS
-from jaxsim.native.segments import Segment, halves, segments, with_all_results
+from jaxsim.native.segments import Segment, halves, segments, tables_apart, with_all_results
 from jaxsim.xla.batching import depends, with_results
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
 SOLUTION = "custom_linear_solve"  # the primitive of solutions, which are small and take an elimination
-MOST_CONSTANTS = 4096  # numbers of a table within a kernel
 FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
 # computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
@@ -64,14 +63,12 @@ Arrays = dict[Var, tuple[Array, bool]]  # arrays, and whether each has an axis o
 # "host": kernels compiled by the C compiler, one lane a world, for tests;
 # "blocks": a kernel of a TPU, interpreted, for tests;
 # "wide": vectors of worlds;
-# "wide transpose": plain, but its transpose is wide;
 # "core": one world, and its derivatives, are programs of one core, which take the worlds of a batch one after another;
 # "batches": as "core", but a batch, with its derivatives, is one program of vectors of worlds;
 # "loops": as "batches", for a loop over stages. A GPU leaves the loop to XLA, and so does a CPU if it does not know an
 #     operation, or if the arrays of a batch are too large: the stages within have programs of their own;
 # "columns": a batch is one program of vectors of worlds, with loops over the directions of stages within. One world is
 #     plain, with programs of those stages.
-TRANSPOSED = {"wide transpose": "wide"}
 
 
 class _Plan(NamedTuple):
@@ -165,8 +162,8 @@ def stage(
 
 
 def _closed(traced: Any) -> tuple[Any, list[Array]]:
-    """Return a jaxpr whose traced or large constants became its first operands, and these constants."""
-    apart = [isinstance(c, core.Tracer) or np.size(c) > MOST_CONSTANTS for c in traced.consts]
+    """Return a jaxpr whose traced constants became its first operands, and these constants."""
+    apart = [isinstance(c, core.Tracer) for c in traced.consts]
     mine = [np.asarray(c) for c, a in zip(traced.consts, apart, strict=True) if not a]
 
     def of(constants: Sequence[Array], *args: Array) -> list[Array]:
@@ -175,7 +172,7 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
 
     if not any(apart):
         return traced, []
-    constants = [jnp.asarray(c) for c, a in zip(traced.consts, apart, strict=True) if a]
+    constants = [c for c, a in zip(traced.consts, apart, strict=True) if a]
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in traced.jaxpr.invars]
     return jax.make_jaxpr(of)(constants, *shapes), constants
 
@@ -241,9 +238,10 @@ def _columns_on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: S
 def _by_directions(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Evaluate a linear stage along directions: what they share in vectors of worlds, the rest in vectors of them."""
     fixed = len(operands) - plan.tangents
-    shared, along = split(plan.traced.flat(VECTORS), plan.tangents)
-    own = worlds[:fixed] if any(worlds) else [True] * fixed
-    given = [x if any(worlds) else x[None] for x in operands[:fixed]]
+    flat, tables = tables_apart(plan.traced.flat(VECTORS), VECTORS, plan.tangents)
+    shared, along = split(flat, plan.tangents)
+    own = [*(worlds[:fixed] if any(worlds) else [True] * fixed), *[False] * len(tables)]
+    given = [*(x if any(worlds) else x[None] for x in operands[:fixed]), *map(jnp.asarray, tables)]
     env = dict(zip(shared.inputs, zip(given, own, strict=True), strict=True))
     passed = along.inputs[: len(along.inputs) - plan.tangents]
     made = [v for v in shared.outputs if v not in env]  # others are operands
@@ -282,7 +280,8 @@ def by_kernels(
     run: Run, platform: str, plan: _Plan, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]
 ) -> list[Array]:
     """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
-    flat = plan.traced.flat(platform)
+    flat, tables = tables_apart(plan.traced.flat(platform), platform)
+    operands, has_worlds = (*operands, *map(jnp.asarray, tables)), (*has_worlds, *[False] * len(tables))
     is_whole = platform == VECTORS and plan.form in ("batches", "loops", "columns")
     may_fall_back = not is_whole and platform != BLOCKS
     flat = with_all_results(flat, has_worlds) if is_whole else flat
@@ -598,9 +597,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: t
         plan.traced.transposed[real] = _transposed(plan.traced.closed, count, real)
     places = worlds and (*worlds[:count], *(True for _ in real))
     given = [*operands[:count], *(cotangents[k] for k in real)]
-    form = TRANSPOSED.get(plan.form, plan.form)
     fixed = (*plan.fixed[:count], *(False for _ in real))
-    transposed = plan._replace(traced=plan.traced.transposed[real], form=form, tangents=len(real), fixed=fixed)
+    transposed = plan._replace(traced=plan.traced.transposed[real], tangents=len(real), fixed=fixed)
     found = bind(*given, plan=transposed, worlds=places)
     shared = [worlds is not None and not w for w in (worlds or operands)[count:]]
     return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]

@@ -34,6 +34,7 @@ MOST_APART = 16  # distance, in operations, of reductions that are fused
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
 TERMS_AT_ONCE = 16  # of the sums of a row of a matrix product that one lane adds in one pass over the row
+LEAST_OF_ROW = 24  # terms of a product of two rows that vectors of terms make
 MOST_OF_ENTRIES = 0.7  # of a matrix's entries: more terms than that are not fewer
 
 
@@ -269,6 +270,12 @@ def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value
     return Value(out.shape, out.dtype, entry, mean * (x.cost + CYCLES_OF_LOAD + 1), uniform=x.uniform)
 
 
+def has_sparse_factor(op: Operation) -> bool:
+    """Return whether an operation is a product with a constant matrix that is mostly zeros."""
+    factor = _constant_factor(op) if op.name == "dot_general" else None
+    return factor is not None and _is_sparse(factor.matrix)
+
+
 def _is_sparse(matrix: np.ndarray) -> bool:
     return 2 * int(np.count_nonzero(matrix)) <= matrix.size
 
@@ -346,6 +353,31 @@ def _shared_parts(matrix: np.ndarray) -> list[tuple[list[int], list[tuple[int, A
                 left -= rows[other]
         found[r] = parts, sorted(left)
     return [found[r] for r in range(len(rows))]
+
+
+def product_of_rows(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:
+    """Write a product of rows of two matrices in memory, each by vectors of its terms; None for other products."""
+    (a, b), out = operands, op.outputs[0]
+    (axes, others), (batch, _) = op.params["dimension_numbers"]
+    are_rows = tuple(axes) == (len(a.shape) - 1,) and tuple(others) == (len(b.shape) - 1,)
+    if batch or not are_rows or a.shape[-1] < LEAST_OF_ROW or not is_real(out.dtype) or not w.calls:
+        return None
+    if any(x.used is not None for x in operands) or (a.buffer is None and b.buffer is None):
+        return None
+    left, right = (w.in_buffer(x).buffer for x in operands)
+    count, kind = a.shape[-1], c_type(out.dtype)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        assert left is not None and right is not None  # they are in memory
+        rows = len(a.shape) - 1
+        at = [body.index(linear([*i, 0], x.shape)) for x, i in ((a, index[:rows]), (b, index[rows:]))]
+        body.reads |= {left, right}
+        body.cost += count * body.times
+        return body.let(out.dtype, f"dot_{kind}({left.name} + {at[0]}, {right.name} + {at[1]}, {count})")
+
+    buffer = result_buffer(w, op, operands, target)
+    w.fill(buffer, Value(out.shape, out.dtype, entry, count), out.shape, own=())
+    return w.stored(buffer, out.shape)
 
 
 def product_by_rows(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:

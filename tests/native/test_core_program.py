@@ -13,9 +13,9 @@ from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.native import compiler, compute, vectors
 from jaxsim.native.c_source import function_units
 from jaxsim.native.compute import is_known
-from jaxsim.native.core_program import MOST_CONSTANTS, core_program
+from jaxsim.native.core_program import core_program
 from jaxsim.native.function import choices_of
-from jaxsim.native.jaxpr import CORE, flatten
+from jaxsim.native.jaxpr import CORE, MOST_CONSTANTS, flatten
 from jaxsim.native.stage import stage
 from jaxsim.native.sums import sums_in_order
 

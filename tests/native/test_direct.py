@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from jaxsim.native import compiler
-from jaxsim.native.core_program import MOST_CONSTANTS, core_program
+from jaxsim.native.core_program import core_program
 from jaxsim.native.direct import DirectCall
+from jaxsim.native.jaxpr import MOST_CONSTANTS
 
 pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
 TABLE = np.sin(np.arange(MOST_CONSTANTS + 4, dtype=np.float32))

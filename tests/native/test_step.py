@@ -142,7 +142,7 @@ def plain_derivative(name, mode):
     return derivative(name, step_by_stages, mode).compile()(*given(name))
 
 
-@pytest.mark.parametrize("form", ["host", pytest.param("wide transpose", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", ["host", pytest.param("wide", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["ball", *(pytest.param(n, marks=pytest.mark.slow) for n in ("humanoid", "hand"))])
 def test_gradients_by_kernels_are_those_of_the_step(name, form, monkeypatch):
     """By the state and the control of each world, and by masses that the worlds share."""

@@ -189,9 +189,10 @@ def step(m: Model, d: Data) -> Data:
     """Advance one time step: `forward`, then the integrator that `m.opt` names."""
     if is_numpy(m.qpos0, d.qpos):
         return step_by_stages(m, d)
-    if not_one_program(m, d) is None:
+    if m.callbacks == Callbacks():
         return by_backend(m, step_by_stages, "core" if not_in_vectors(m, d) else "batches")(m, d)
-    # without native programs a stage gives the same values, but its gradient takes longer
+    # A callback may have no forward mode, of which the derivative of a program is made. Without native programs a stage
+    # gives the same values, but its gradient takes longer.
     return (by_backend(m, step_by_stages) if m.opt.backend or nvrtc.makes_programs() else step_by_stages)(m, d)
 
 
@@ -206,17 +207,6 @@ def by_backend(
     return stage(function, "plain" if m.opt.backend == Backend.XLA else form, label, m.opt.backend, alone)
 
 
-def not_one_program(m: Model, d: Data) -> str | None:
-    """Return the reason why the step of a world is not one program on a CPU, or None."""
-    causes = {
-        "it has callbacks": m.callbacks != Callbacks(),
-        "it has flexes": m.nflex > 0,
-        "its rows are sparse": d.efc.layout.sparse,
-        "its trees sleep": sleep.sleeps(m),
-    }
-    return next((cause for cause, holds in causes.items() if holds), None)
-
-
 def not_in_vectors(m: Model, d: Data) -> str | None:
     """Return the reason why a batch is not one program for vectors of worlds, or None.
 
@@ -224,10 +214,14 @@ def not_in_vectors(m: Model, d: Data) -> str | None:
     """
     slots = d.efc.layout.nslot
     causes = {
+        "it has callbacks": m.callbacks != Callbacks(),
+        "it has flexes": m.nflex > 0,
+        "its rows are sparse": d.efc.layout.sparse,
+        "its trees sleep": sleep.sleeps(m),
         f"it has over {MOST_SLOTS} slots of rows ({slots})": slots > MOST_SLOTS,
         f"it has over {MOST_DOFS} dofs": m.nv > MOST_DOFS,
     }
-    return not_one_program(m, d) or next((cause for cause, holds in causes.items() if holds), None)
+    return next((cause for cause, holds in causes.items() if holds), None)
 
 
 def step_by_stages(m: Model, d: Data) -> Data:

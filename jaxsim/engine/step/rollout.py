@@ -19,7 +19,6 @@ from jaxsim.engine.step import forward
 from jaxsim.engine.step.derived import carried, fields_read, from_carried, with_fields, without_derived
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
-from jaxsim.native.stage import stage
 from jaxsim.xla.loops import traced_once, without_unused
 
 Outputs = Sequence[str] | Callable[[Data], Any]
@@ -113,21 +112,19 @@ def rollout(
 
 
 def step_of_state(m: Model, d: Data) -> Data:
-    """Return `step` with a checkpoint: reverse mode stores the state before it and the solver's solution.
+    """Return `step` of which reverse mode stores the state before it, and recomputes the rest.
 
-    Reverse mode recomputes the rest. On a CPU this recomputation and the derivative are one program for vectors of
-    worlds (`native/wide.h`), even if the step itself is not.
+    The derivative of a step that is one program does so by itself. Others have a checkpoint, which stores the solver's
+    solution as well.
     """
 
-    def from_state(state: dict[str, Any], step: Callable[[Model, Data], Data] = forward.step) -> Data:
-        return step(m, from_carried(d, state))
+    def from_state(state: dict[str, Any]) -> Data:
+        return forward.step(m, from_carried(d, state))
 
-    if jax.default_backend() != "cpu" or m.opt.backend == Backend.XLA or m.callbacks != Callbacks():
-        return jax.checkpoint(from_state, policy=SAVED)(carried(m, d))
-    if forward.not_in_vectors(m, d) is None:
-        return from_state(carried(m, d))
-    by_stages = partial(from_state, step=forward.step_by_stages)
-    return stage(by_stages, "wide transpose", "a step of a rollout", m.opt.backend)(carried(m, d))
+    is_program = jax.default_backend() == "cpu" and m.opt.backend != Backend.XLA
+    if not is_program or m.callbacks != Callbacks():
+        from_state = jax.checkpoint(from_state, policy=SAVED)
+    return from_state(carried(m, d))
 
 
 def select(d: Data, outputs: Outputs) -> Any:
