@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxsim.compiler.draft import KINDS, Draft
 from jaxsim.compiler.objects import DraftObject
+from jaxsim.compiler.settings import USER_DATA_KINDS
 from jaxsim.core.model import MODEL_FIELDS, SIZES
 from jaxsim.core.struct import evaluate
 
@@ -63,8 +64,6 @@ SET_CONST_FIELDS = {
 }  # the engine's set_const computes them
 PREFIX_KIND = {prefix: kind for kind, prefix in KINDS.items()}
 _SHAPES = {f.name: (f.kind, f.shape) for f in MODEL_FIELDS}
-_USER_DATA_KINDS = {"body": "body", "jnt": "jnt", "geom": "geom", "site": "site", "cam": "cam", "tendon": "tendon"}
-_USER_DATA_KINDS |= {"actuator": "actuator", "sensor": "sensor"}
 
 
 def _getter(source: str) -> Callable[[DraftObject], Any]:
@@ -107,7 +106,7 @@ def object_tables(draft: Draft) -> None:
 
 def user_widths(draft: Draft) -> None:
     """Set the width of user data of each kind: from `size`, or the largest of any object."""
-    for prefix in _USER_DATA_KINDS:
+    for prefix in USER_DATA_KINDS:
         width = draft.size[f"nuser_{prefix}"]
         if width == -1:
             width = max([len(obj.user()) for obj in draft.lists[PREFIX_KIND[prefix]]], default=0)
@@ -116,7 +115,7 @@ def user_widths(draft: Draft) -> None:
 
 def user_tables(draft: Draft) -> None:
     """Fill user data, padded with zeros to the width of its kind."""
-    for prefix in _USER_DATA_KINDS:
+    for prefix in USER_DATA_KINDS:
         objects = draft.lists[PREFIX_KIND[prefix]]
         data = [obj.user() for obj in objects]
         width = draft.values[f"nuser_{prefix}"]

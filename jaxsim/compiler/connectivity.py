@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.compiler import sparsity
 from jaxsim.compiler.asset.bvh import Bvh, body_bvh
-from jaxsim.compiler.draft import Draft, starts
+from jaxsim.compiler.draft import Draft, starts, starts_or_none
 from jaxsim.compiler.element.bodies import contact_bits
 from jaxsim.compiler.objects import Actuator, Body, Geom, Tendon
 from jaxsim.core.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
@@ -21,12 +21,6 @@ _GEOM_WRAPS = (WrapType.SPHERE, WrapType.CYLINDER)
 
 def _ints(values) -> np.ndarray:
     return np.array(values, np.int32)
-
-
-def _addresses(counts: list[int]) -> np.ndarray:
-    """Return the first index of each object's entries, -1 for an object without any."""
-    num = np.array(counts, np.int32)
-    return np.where(num > 0, np.cumsum(num) - num, -1).astype(np.int32)
 
 
 def body_tables(draft: Draft) -> None:
@@ -45,7 +39,7 @@ def body_tables(draft: Draft) -> None:
         ("dof", [b.dofnum for b in bodies]),
         ("geom", [len(b.geoms) for b in bodies]),
     ):
-        v[f"body_{what}num"], v[f"body_{what}adr"] = _ints(counts), _addresses(counts)
+        v[f"body_{what}num"], v[f"body_{what}adr"] = _ints(counts), starts_or_none(counts)
     bits = [contact_bits(b) for b in bodies]
     v["body_contype"], v["body_conaffinity"] = _ints([b[0] for b in bits]), _ints([b[1] for b in bits])
     v["body_margin"] = np.array([b[2] for b in bits])
@@ -220,14 +214,14 @@ def actuator_tables(draft: Draft) -> None:
     """Set addresses of activations and histories, actuators with damping or armature, size of the moment matrix."""
     v, actuators = draft.values, draft.lists.actuator
     dims = [a.actdim for a in actuators]
-    v["actuator_actadr"], v["na"] = _addresses(dims), sum(dims)
+    v["actuator_actadr"], v["na"] = starts_or_none(dims), sum(dims)
     samples = [a.attrs["nsample"] for a in actuators]
     v["actuator_history"] = _ints(
         [[n, ENUMS["interp"][a.attrs["interp"]]] for n, a in zip(samples, actuators, strict=True)]
     )
     v["actuator_history"] = v["actuator_history"].reshape(-1, 2)
     sizes = [2 + 2 * n if n > 0 else 0 for n in samples]
-    v["actuator_historyadr"], v["nhistory"] = _addresses(sizes), sum(sizes)
+    v["actuator_historyadr"], v["nhistory"] = starts_or_none(sizes), sum(sizes)
     v["jnt_actuatorid"] = np.full(len(draft.lists.joint), -1, np.int32)
     v["tendon_actuatorid"] = np.full(len(draft.lists.tendon), -1, np.int32)
     for i, a in enumerate(actuators):
@@ -258,7 +252,7 @@ def sensor_tables(draft: Draft) -> None:
     v["sensor_adr"], v["nsensordata"] = starts(dims), sum(dims)
     v["sensor_history"] = _ints([[s.nsample, s.interp] for s in sensors]).reshape(-1, 2)
     sizes = [2 + s.nsample * (1 + s.dim) if s.nsample > 0 else 0 for s in sensors]
-    start = _addresses(sizes)
+    start = starts_or_none(sizes)
     v["sensor_historyadr"] = np.where(start >= 0, start + v["nhistory"], -1).astype(np.int32)
     v["nhistory"] += sum(sizes)
 
@@ -316,7 +310,7 @@ def bvh_tables(draft: Draft) -> None:
     flexes = [flex.flex.bvh for flex in draft.lists.flex]
     sizes = [len(t.depth) for t in (*trees, *flexes)]
     nbody, nmesh = len(draft.lists.body), len(draft.lists.mesh)
-    adr = _addresses(sizes)
+    adr = starts_or_none(sizes)
     v["body_bvhadr"], v["body_bvhnum"] = adr[:nbody], _ints(sizes[:nbody])
     end = nbody + nmesh
     v["mesh_bvhadr"], v["mesh_bvhnum"] = adr[nbody:end], _ints(sizes[nbody:end])

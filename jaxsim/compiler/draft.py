@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,11 @@ class Settings:
 def starts(counts: Iterable[int]) -> np.ndarray:
     """Return the address of each object's first entry, from the numbers of entries."""
     return np.cumsum([0, *counts])[:-1].astype(np.int32)
+
+
+def starts_or_none(counts: Sequence[int]) -> np.ndarray:
+    """Return the address of each object's first entry, -1 for an object without any."""
+    return np.where(np.array(counts, int) > 0, starts(counts), -1).astype(np.int32)
 
 
 def unsupported(el: Element, feature: str) -> UnsupportedError:

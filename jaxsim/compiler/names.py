@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxsim.compiler.draft import starts_or_none
+
 _MASK = (1 << 64) - 1
 _SLOTS_PER_NAME = 2
 
@@ -31,31 +33,20 @@ def _hash_map(names: Sequence[bytes]) -> np.ndarray:
 
 def name_tables(modelname: str, lists: Sequence[Sequence[str]]) -> tuple[bytes, np.ndarray, list[np.ndarray]]:
     """Return `names`, `names_map` and one array of addresses for each list of names, in mjModel's order of lists."""
-    chunks = [modelname.encode() + b"\0"]
-    at = len(chunks[0])
-    addresses, maps = [], []
-    for names in lists:
-        data = [name.encode() for name in names]
-        starts = []
-        for item in data:
-            starts.append(at)
-            chunks.append(item + b"\0")
-            at += len(item) + 1
-        addresses.append(np.array(starts, np.int32))
-        maps.append(_hash_map(data))
-    names_map = np.concatenate(maps) if maps else np.zeros(0, np.int32)
-    return b"".join(chunks), names_map, addresses
+    data = [[name.encode() + b"\0" for name in names] for names in lists]
+    names, addresses = _packed(data, modelname.encode() + b"\0")
+    return names, np.concatenate([_hash_map([name[:-1] for name in row]) for row in data]), addresses
 
 
 def path_tables(lists: Sequence[Sequence[str]]) -> tuple[bytes, list[np.ndarray]]:
     """Return `paths` and one array of addresses for each list; -1 for an asset without a file."""
-    chunks, addresses, at = [], [], 0
-    for files in lists:
-        starts = []
-        for file in files:
-            starts.append(at if file else -1)
-            if file:
-                chunks.append(file.encode() + b"\0")
-                at += len(chunks[-1])
-        addresses.append(np.array(starts, np.int32))
-    return b"".join(chunks) or b"\0", addresses
+    paths, addresses = _packed([[file.encode() + b"\0" if file else b"" for file in files] for files in lists], b"")
+    return paths or b"\0", addresses
+
+
+def _packed(lists: Sequence[Sequence[bytes]], first: bytes) -> tuple[bytes, list[np.ndarray]]:
+    """Return texts joined after the `first` one, and the addresses of each list's texts, -1 for empty ones."""
+    every = [text for texts in lists for text in texts]
+    start = starts_or_none([len(text) for text in every])
+    start = np.where(start >= 0, start + len(first), -1).astype(np.int32)
+    return first + b"".join(every), np.split(start, np.cumsum([len(texts) for texts in lists])[:-1])

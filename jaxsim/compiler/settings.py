@@ -21,7 +21,7 @@ from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import ENUMS
 
 _OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")
-_NUSER = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
+USER_DATA_KINDS = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
 
 
 def _merged(draft: Draft, *path: str) -> tuple[dict[str, Any], dict[str, Any], Element]:
@@ -90,7 +90,7 @@ def read_size(draft: Draft) -> None:
     for name in ("nuserdata", "nkey"):
         if draft.size[name] < 0:
             raise element.error(f"{name} cannot be negative")
-    for name in ("nuserdata", "nkey", *(f"nuser_{kind}" for kind in _NUSER)):
+    for name in ("nuserdata", "nkey", *(f"nuser_{kind}" for kind in USER_DATA_KINDS)):
         if draft.size[name] > MAX_COUNT:
             raise element.error(f"{name} is larger than {MAX_COUNT}, the greatest number accepted")
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxsim.compiler.draft import starts
+
 ModelFields = dict[str, np.ndarray | int]
 
 
@@ -29,9 +31,8 @@ def simplenum(body_simple: np.ndarray, dof_bodyid: np.ndarray) -> np.ndarray:
 
 def _csr(rows: list[list[int]], prefix: str) -> dict[str, np.ndarray]:
     nnz = np.array([len(r) for r in rows], np.int32)
-    adr = (np.cumsum(nnz) - nnz).astype(np.int32)
     col = np.array([c for r in rows for c in r], np.int32)
-    return {f"{prefix}_rownnz": nnz, f"{prefix}_rowadr": adr, f"{prefix}_colind": col}
+    return {f"{prefix}_rownnz": nnz, f"{prefix}_rowadr": starts(nnz), f"{prefix}_colind": col}
 
 
 def dof_tables(parent: np.ndarray, simple: np.ndarray) -> ModelFields:

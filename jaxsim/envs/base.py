@@ -27,6 +27,7 @@ from jaxsim.core.types import DIVERGED
 from jaxsim.engine.step.rollout import step_of_state
 from jaxsim.engine.structure.checks import restart
 from jaxsim.math.safe import Array
+from jaxsim.viewer.rollouts import control_range
 
 Info = dict[str, Any]
 
@@ -114,6 +115,12 @@ def first_state(env: Any, rng: Array, last: Info | None = None) -> State:
     return env.reset(rng, last) if getattr(env, "lasting", ()) else env.reset(rng)
 
 
+def observation_size(env: Any) -> Any:
+    """Number of entries of an observation of `env`; for a mapping, the shapes by name."""
+    obs = jax.eval_shape(env.reset, jax.random.PRNGKey(0)).obs
+    return {k: v.shape for k, v in obs.items()} if isinstance(obs, Mapping) else obs.shape[-1]
+
+
 class Env:
     """Environment on a model. A task overrides `initial`, `observe` and `score`, and other methods if needed.
 
@@ -138,9 +145,7 @@ class Env:
         self.n_substeps = max(1, round(config.ctrl_dt / timestep))
         if abs(self.n_substeps * timestep - config.ctrl_dt) > 1e-3 * timestep:
             raise ValueError(f"ctrl_dt={config.ctrl_dt} is not a multiple of the physics time step {timestep}")
-        low, high = np.asarray(self.model.actuator_ctrlrange).T
-        limited = np.asarray(self.model.actuator_ctrllimited, bool)
-        self._low, self._high = np.where(limited, low, -1.0), np.where(limited, high, 1.0)
+        self._low, self._high = control_range(self.model)
         self._term_names: tuple[str, ...] | None = None
 
     # Hooks that a task overrides.
@@ -197,8 +202,7 @@ class Env:
     @property
     def observation_size(self) -> Any:
         """Number of entries of an observation; for a mapping, the shapes by name."""
-        obs = jax.eval_shape(self.reset, jax.random.PRNGKey(0)).obs
-        return {k: v.shape for k, v in obs.items()} if isinstance(obs, Mapping) else obs.shape[-1]
+        return observation_size(self)
 
     @property
     def dt(self) -> float:

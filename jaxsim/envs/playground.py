@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim import mjx
-from jaxsim.envs.base import State, diverged
+from jaxsim.envs.base import State, diverged, observation_size
 from jaxsim.math.safe import Array
 
 
@@ -78,8 +78,7 @@ class Playground:
     @property
     def observation_size(self) -> Any:
         """Number of entries of an observation; for a mapping, the shapes by name."""
-        obs = jax.eval_shape(self.reset, jax.random.PRNGKey(0)).obs
-        return {k: v.shape for k, v in obs.items()} if isinstance(obs, dict) else obs.shape[-1]
+        return observation_size(self)
 
     def reset(self, rng: Array) -> State:
         """First state of an episode."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.envs.base import Config, Info, State, first_state, raw_key
+from jaxsim.envs.base import Config, Info, State, first_state, observation_size, raw_key
 from jaxsim.envs.wrappers import ModelDraw, Wrapper
 from jaxsim.math.rotation import quat_mul, rotvec_to_quat
 from jaxsim.math.safe import Array
@@ -103,7 +103,7 @@ class Vision(Wrapper):
     @property
     def observation_size(self) -> dict[str, tuple[int, ...]]:
         """Shapes of an observation's entries by name."""
-        return {k: v.shape for k, v in jax.eval_shape(self.reset, jax.random.PRNGKey(0)).obs.items()}
+        return observation_size(self)
 
     @property
     def observation_bounds(self) -> dict[str, tuple[float, float]]:

@@ -1,7 +1,7 @@
 """Recordings of controls and sensors, from arrays."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def recordings(
     """
     if not measured:
         raise ValueError("recordings: no sensor is measured")
-    dims = {name: int(m.sensor_dim[m.name2id("sensor", name)]) for name in measured}
+    dims = dict(zip(measured, sensor_sizes(m, measured), strict=True))
     values = {name: np.asarray(x, float) for name, x in measured.items()}
     controls = _controls(m, ctrl)
     k, n, _ = controls.shape
@@ -89,6 +89,17 @@ def recordings(
         if grid is not None:
             controls, y = resampled(m, tuple(measured), times, grid, controls, y)
     return Recordings(start, speed, controls, y, tuple(measured), deviations, paths)
+
+
+def sensor_sizes(m: Model, names: Iterable[str]) -> list[int]:
+    """Numbers of values of sensors."""
+    return [int(m.sensor_dim[m.name2id("sensor", name)]) for name in names]
+
+
+def columns_of(m: Model, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Columns of the measurements of each sensor, where the sensors `names` were measured."""
+    ends = np.cumsum(sensor_sizes(m, names))
+    return dict(zip(names, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
 
 
 def _paths(m: Model, states: tuple[Any, Any], k: int, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxsim.core.model import Model
-from jaxsim.identify.data import Recordings, recordings
+from jaxsim.identify.data import Recordings, columns_of, recordings
 from jaxsim.identify.sampling import RowError
 
 CTRL = "ctrl:"  # before the name of an actuator in the header of a .csv file
@@ -62,12 +62,13 @@ def load_recordings(
         if part.ctrl.shape[1] != first.ctrl.shape[1]:
             lengths = f"{part.ctrl.shape[1]} steps, and {files[0]} {first.ctrl.shape[1]}"
             raise ValueError(f"{path} has {lengths}: recordings have one length; cut them")
-    order = [_columns(m, part, first.names) for part in parts]
+    columns = [columns_of(m, part.names) for part in parts]
+    order = [np.concatenate([at[name] for name in first.names]) for at in columns]
     return Recordings(
         np.concatenate([part.qpos for part in parts]),
         np.concatenate([part.qvel for part in parts]),
         np.concatenate([part.ctrl for part in parts]),
-        np.concatenate([part.measured[..., columns] for part, columns in zip(parts, order, strict=True)]),
+        np.concatenate([part.measured[..., at] for part, at in zip(parts, order, strict=True)]),
         first.names,
         first.sigma,
     )
@@ -75,13 +76,6 @@ def load_recordings(
 
 def _listed(part: Recordings) -> str:
     return ", ".join(sorted(part.names))
-
-
-def _columns(m: Model, part: Recordings, names: Sequence[str]) -> np.ndarray:
-    """Columns of a trajectory's measurements in the order of `names`."""
-    dims = [int(m.sensor_dim[m.name2id("sensor", name)]) for name in part.names]
-    start = dict(zip(part.names, np.cumsum([0, *dims]), strict=False))
-    return np.concatenate([start[name] + np.arange(m.sensor_dim[m.name2id("sensor", name)]) for name in names])
 
 
 def _load(

@@ -13,11 +13,10 @@ import numpy as np
 import jaxsim
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
-from jaxsim.identify.data import Recordings
+from jaxsim.identify.data import Recordings, sensor_sizes
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
 from jaxsim.identify.problem import TRIALS, Controller, Initial, Point, Problem
-from jaxsim.identify.simulator import sensor_sizes
 from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentifiable
 from jaxsim.identify.validation import Validation, validate
 from jaxsim.identify.whiteness import coloured

@@ -19,12 +19,12 @@ def to_moments(theta: Array) -> Array:
     """Pseudo-inertia (4, 4) of ten numbers: [[sum m r r', sum m r], [sum m r', sum m]] in the frame of the body."""
     alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = theta
     one, zero = jnp.ones_like(alpha), jnp.zeros_like(alpha)
-    upper = jnp.stack(
+    upper = jnp.array(
         [
-            jnp.stack([jnp.exp(d1), s12, s13, t1]),
-            jnp.stack([zero, jnp.exp(d2), s23, t2]),
-            jnp.stack([zero, zero, jnp.exp(d3), t3]),
-            jnp.stack([zero, zero, zero, one]),
+            [jnp.exp(d1), s12, s13, t1],
+            [zero, jnp.exp(d2), s23, t2],
+            [zero, zero, jnp.exp(d3), t3],
+            [zero, zero, zero, one],
         ]
     )
     upper = jnp.exp(alpha) * upper

@@ -13,11 +13,11 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.model import Model
-from jaxsim.identify.data import Recordings
+from jaxsim.identify.data import Recordings, columns_of
 from jaxsim.identify.elimination import Linear, compressed
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
-from jaxsim.identify.simulator import Chunk, Controller, Setting, Simulator, programs, sensor_columns, sensor_sizes
+from jaxsim.identify.simulator import Chunk, Controller, Setting, Simulator, programs, sensor_columns
 from jaxsim.identify.states import measured_states
 from jaxsim.math.safe import Array
 from jaxsim.native.stage import FEWEST_WORLDS
@@ -134,13 +134,13 @@ class Problem:
 
     def _leave_out_ends(self, rows: int) -> None:
         """Take rows as missing that an offset of a clock may move beyond the ends of a record."""
-        names = np.repeat(self.data.names, sensor_sizes(self.m, self.data.names))
+        columns = columns_of(self.m, self.data.names)
         for p in self.parameters:
             if p.kind == "offset":
-                columns = np.flatnonzero(np.isin(names, p.channels))
                 early, late = (int(np.ceil(max(x, 0) / float(self.m.opt.timestep))) for x in (p.high, -p.low))
-                self.measured[:, :early, columns] = np.nan
-                self.measured[:, max(0, rows - late) :, columns] = np.nan
+                for name in set(columns) & set(p.channels):
+                    self.measured[:, :early, columns[name]] = np.nan
+                    self.measured[:, max(0, rows - late) :, columns[name]] = np.nan
 
     @property
     def shifts(self) -> int:

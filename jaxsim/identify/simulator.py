@@ -185,11 +185,6 @@ def sensor_columns(m: Model, name: str) -> np.ndarray:
     return m.sensor_adr[i] + np.arange(m.sensor_dim[i])
 
 
-def sensor_sizes(m: Model, names: tuple[str, ...]) -> list[int]:
-    """Numbers of values of sensors."""
-    return [int(m.sensor_dim[m.name2id("sensor", name)]) for name in names]
-
-
 def delayed(y: Array, lag: Array, length: Array | int) -> Array:
     """Signal (k, n), of which `length` are known, delayed by `lag` steps: linear between samples, constant beyond."""
     index = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, length - 1)

@@ -8,7 +8,7 @@ import jaxsim
 from jaxsim.core.model import Model
 from jaxsim.core.types import JointType, ObjType, SensorType
 from jaxsim.engine.kinematics.positions import differentiate_pos
-from jaxsim.identify.data import Recordings
+from jaxsim.identify.data import Recordings, columns_of
 
 
 def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]:
@@ -21,8 +21,7 @@ def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]
     Raises ValueError for a joint whose position no sensor of the recording measures.
     """
     qpos = np.tile(data.qpos[:, None], (1, data.ctrl.shape[1], 1))
-    ends = np.cumsum([m.sensor_dim[m.name2id("sensor", name)] for name in data.names])
-    columns = dict(zip(data.names, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
+    columns = columns_of(m, data.names)
     for joint in range(m.njnt):
         parts = [_column(m, joint, kind, columns) for kind in _sensors(m, joint)]
         if any(part is None for part in parts):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.core.describe import describe_struct
-from jaxsim.identify.data import Recordings
+from jaxsim.identify.data import Recordings, columns_of
 from jaxsim.identify.states import measured_states
 
 HORIZONS = (0.1, 0.5, 2.0)  # s
@@ -59,8 +59,7 @@ def validate(problem: Any, free: np.ndarray, data: Recordings, horizons: Sequenc
     both = other.start(np.stack([np.asarray(free), np.asarray(problem.first)]))
     y = np.concatenate([y for _, y, _ in other.simulated(both)], 1)
     errors = (y - other.measured).reshape(2, *shape)
-    dims = [int(m.sensor_dim[m.name2id("sensor", name)]) for name in data.names]
-    sensors = np.split(np.arange(sum(dims)), np.cumsum(dims)[:-1])
+    sensors = columns_of(m, data.names).values()
     size = np.array([[[_rms(e[:, :, :h, i]) for i in sensors] for h in lengths] for e in errors])
     scaled = np.array([_rms(errors[0, :, :, :h] / data.sigma) for h in lengths])
     noise = np.array([data.sigma[i[0]] for i in sensors])

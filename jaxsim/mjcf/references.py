@@ -169,13 +169,9 @@ def copy_renamed(element: Element, refs: ObjectReferences, space: Namespace, nam
     return twin
 
 
-def _exists(reference: Reference, name: str, names: DeclaredNames) -> bool:
-    return names.has(reference.kind, name)
-
-
 def _all(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
     """Return the references that get new names: all of them; None unless every object was copied."""
-    return [True] * len(todo) if all(_exists(reference, space(reference.name), names) for reference in todo) else None
+    return [True] * len(todo) if all(names.has(reference.kind, space(reference.name)) for reference in todo) else None
 
 
 def _two(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
@@ -183,10 +179,10 @@ def _two(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[
 
     An element without objects is always copied.
     """
-    found = [_exists(reference, space(reference.name), names) for reference in todo]
+    found = [names.has(reference.kind, space(reference.name)) for reference in todo]
     if todo and not any(found):
         return None
-    fits = all(new or _exists(reference, reference.name, names) for reference, new in zip(todo, found, strict=True))
+    fits = all(new or names.has(reference.kind, reference.name) for reference, new in zip(todo, found, strict=True))
     return found if fits else None
 
 
@@ -197,8 +193,8 @@ def _path(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list
     """
     new, old = ({id(reference.element): True for reference in todo} for _ in range(2))
     for reference in todo:
-        new[id(reference.element)] &= _exists(reference, space(reference.name), names)
-        old[id(reference.element)] &= _exists(reference, reference.name, names)
+        new[id(reference.element)] &= names.has(reference.kind, space(reference.name))
+        old[id(reference.element)] &= names.has(reference.kind, reference.name)
     if not any(new.values()) or not all(new[key] or old[key] for key in new):
         return None
     return [new[id(reference.element)] for reference in todo]

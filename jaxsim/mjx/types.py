@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -374,32 +374,17 @@ def _unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, _Part) else value
 
 
-def _model_of(signature: Any, children: Any) -> Model:
-    return Model(children[0], signature)
-
-
-def _data_of(structure: Any, children: Any) -> Data:
-    return Data(children[0], structure)
-
-
-def _part_of(kind: Any, children: Any) -> Any:
-    return kind(children[0])
-
-
-jax.tree_util.register_pytree_with_keys(
-    Model,
-    lambda m: (((jax.tree_util.GetAttrKey("model"), m.model),), m.signature),
-    _model_of,
-)
-jax.tree_util.register_pytree_with_keys(
-    Data,
-    lambda d: (((jax.tree_util.GetAttrKey("data"), d.data),), d.structure),
-    _data_of,
-)
-jax.tree_util.register_dataclass(Contact)
-for _part in (Option, Statistic):
+def _register(kind: type, child: str, static: Callable[[Any], Any], make: Callable[[Any, Any], Any]) -> None:
+    """Register a wrapper as a PyTree of its child; `make(child, static)` rebuilds it."""
     jax.tree_util.register_pytree_with_keys(
-        _part,
-        lambda x: (((jax.tree_util.GetAttrKey("value"), x.value),), type(x)),
-        _part_of,
+        kind,
+        lambda x: (((jax.tree_util.GetAttrKey(child), getattr(x, child)),), static(x)),
+        lambda static, children: make(next(iter(children)), static),
     )
+
+
+_register(Model, "model", lambda m: m.signature, Model)
+_register(Data, "data", lambda d: d.structure, Data)
+for _part in (Option, Statistic):
+    _register(_part, "value", type, lambda value, kind: kind(value))
+jax.tree_util.register_dataclass(Contact)

@@ -103,9 +103,7 @@ def warmup(m: Model, nworld: int | None = None, functions: Sequence[Function] = 
     (`jax.config.update("jax_compilation_cache_dir", folder)`), later processes load what this one compiled, whichever
     `jax.jit` they call it through.
     """
-    d = make_data(m)
-    if nworld is not None:
-        d = jax.tree.map(lambda x: jnp.broadcast_to(x, (nworld, *x.shape)), d)
+    d = make_data(m, nworld=nworld)
     ready = tuple((single if nworld is None else batched)(function) for function in functions)
     seconds = []
     for function in ready:

@@ -195,10 +195,7 @@ def memory(compiled: Any) -> Figures | None:
 
 def prepare(m: Model, settings: BenchSettings, nworld: int | None) -> Data:
     """Batch of `nworld` worlds with controls, after `settle` steps; for None, one world without a batch axis."""
-    if nworld is None:
-        d = jaxsim.make_data(m, settings.keyframe)
-    else:
-        d = rollouts.batch(m, nworld, settings.keyframe)
+    d = jaxsim.make_data(m, settings.keyframe, nworld)
     low, high = rollouts.control_range(m)
     draw = np.random.default_rng(settings.seed).uniform(low, high, d.ctrl.shape)
     ctrl = np.clip((1 - settings.noise) * np.asarray(d.ctrl) + settings.noise * draw, low, high)

@@ -40,11 +40,33 @@ class CliError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser that reports a mistake in one line."""
+    """Argument parser that reports a mistake in one line, with the options that commands share."""
 
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: error: {message} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(2)
+
+    def number(self, flag: str, text: str, default: int | None, kind: Any = None, shown: str = "") -> None:
+        """Add a positive integer, or of another kind; the help names its default value, or what is `shown`."""
+        about = f"{text} (default: {shown or default})"
+        self.add_argument(flag, type=kind or positive, default=default, metavar="N", help=about)
+
+    def numbers(self, flag: str, text: str, default: tuple[int, ...]) -> None:
+        """Add positive integers separated by commas."""
+        about = f"{text} (default: {','.join(map(str, default))})"
+        self.add_argument(flag, type=worlds, default=default, metavar="N[,N]", help=about)
+
+    def seed(self, of: str) -> None:
+        """Add the seed of random numbers."""
+        self.number("--seed", f"seed of {of}", 0, natural)
+
+    def keyframe(self, text: str) -> None:
+        """Add the keyframe of the initial state."""
+        self.add_argument("--keyframe", metavar="NAME", help=text)
+
+    def quiet(self) -> None:
+        """Add the switch of the progress bar."""
+        self.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def positive(text: str) -> int:
@@ -93,23 +115,17 @@ def make_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
-    def bare(name: str, run: Any, text: str) -> Parser:
+    def command(name: str, run: Any, text: str, model: bool = True) -> Parser:
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         sub.set_defaults(run=run)
+        if model:
+            sub.add_argument("model", metavar="MODEL", help="an MJCF or URDF file")
+            sub.number("--max-contacts", "capacity for contacts", None, shown="automatic")
+            sub.number("--max-constraints", "capacity for constraint rows", None, shown="automatic")
         return sub
 
-    def command(name: str, run: Any, text: str) -> Parser:
-        sub = bare(name, run, text)
-        sub.add_argument("model", metavar="MODEL", help="an MJCF or URDF file")
-        sub.add_argument(
-            "--max-contacts", type=positive, metavar="N", help="capacity for contacts (default: automatic)"
-        )
-        sub.add_argument(
-            "--max-constraints", type=positive, metavar="N", help="capacity for constraint rows (default: automatic)"
-        )
-        return sub
-
-    sub = bare("demo", run_demo, "simulate models that come with jaxsim, and open a page that replays them in 3-D")
+    text = "simulate models that come with jaxsim, and open a page that replays them in 3-D"
+    sub = command("demo", run_demo, text, model=False)
     sub.add_argument("--out", type=Path, metavar="FILE.html", help="write the page there instead of opening it")
     sub.add_argument(
         "--scenes",
@@ -118,16 +134,14 @@ def make_parser() -> Parser:
         metavar="NAME[,NAME]",
         help=f"some of {', '.join(s.name for s in demo.SCENES)} (default: all)",
     )
-    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
-    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+    sub.seed("random controls")
+    sub.quiet()
 
     command("info", run_info, "describe a model and say whether all of its features are supported")
 
     sub = command("rollout", run_rollout, "simulate a batch of worlds of a model")
-    sub.add_argument("--nworld", type=positive, default=64, metavar="N", help="number of worlds (default: 64)")
-    sub.add_argument(
-        "--nstep", type=positive, metavar="N", help="number of steps (default: 1000, or the length of the controls)"
-    )
+    sub.number("--nworld", "number of worlds", 64)
+    sub.number("--nstep", "number of steps", None, shown="1000, or the length of the controls")
     sub.add_argument(
         "--controls",
         default="random",
@@ -135,16 +149,10 @@ def make_parser() -> Parser:
         help="random: uniform in the control ranges; zero; keyframe: those of --keyframe, constant; FILE: an .npz file "
         "with an array 'ctrl', or an .npy file, of shape (nstep, nu) or (nstep, nworld, nu) (default: random)",
     )
-    sub.add_argument(
-        "--hold",
-        type=positive,
-        default=10,
-        metavar="N",
-        help="number of steps for which a random control is constant (default: 10)",
-    )
-    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
-    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
-    sub.add_argument("--every", type=positive, default=1, metavar="N", help="record a frame every N steps (default: 1)")
+    sub.number("--hold", "number of steps for which a random control is constant", 10)
+    sub.seed("random controls")
+    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
+    sub.number("--every", "record a frame every N steps", 1)
     sub.add_argument("--out", type=Path, metavar="FILE.npz", help="file to write the trajectories of all worlds to")
     sub.add_argument("--html", type=Path, metavar="FILE.html", help="file to write a 3-D replay of one world to")
     sub.add_argument("--world", type=natural, default=0, metavar="I", help="world to replay with --html (default: 0)")
@@ -154,7 +162,7 @@ def make_parser() -> Parser:
         metavar="BODY",
         help="body that the camera of the replay follows, auto or none (default: auto)",
     )
-    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+    sub.quiet()
 
     sub = command("render", run_render, "render an image or a video of a model, without a display")
     sub.add_argument(
@@ -165,14 +173,14 @@ def make_parser() -> Parser:
         help="image or video, such as .png, .mp4 or .gif (default: frame.png)",
     )
     sub.add_argument("--camera", metavar="NAME", help="camera of the model, by name or number (default: a free camera)")
-    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
     sub.add_argument(
         "--seconds", type=float, metavar="S", help="simulated time in seconds (default: 0 for images, 4 for videos)"
     )
     sub.add_argument(
         "--controls", choices=("zero", "random", "keyframe"), default="zero", help="controls (default: zero)"
     )
-    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
+    sub.seed("random controls")
     sub.add_argument(
         "--replay", type=Path, metavar="FILE.npz", help="render a trajectory that `jaxsim rollout --out` wrote"
     )
@@ -181,55 +189,37 @@ def make_parser() -> Parser:
     sub.add_argument(
         "--orbit", type=float, default=0.0, metavar="DEG", help="degrees a second by which the free camera turns"
     )
-    sub.add_argument("--fps", type=positive, default=30, metavar="N", help="frames per second of a video (default: 30)")
-    sub.add_argument("--width", type=positive, default=640, metavar="N", help="width in pixels (default: 640)")
-    sub.add_argument("--height", type=positive, default=480, metavar="N", help="height in pixels (default: 480)")
-    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+    sub.number("--fps", "frames per second of a video", 30)
+    sub.number("--width", "width in pixels", 640)
+    sub.number("--height", "height in pixels", 480)
+    sub.quiet()
 
     sub = command("view", run_view, "simulate a model interactively in the browser")
-    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
     sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    sub.add_argument(
-        "--port",
-        type=positive,
-        default=8080,
-        metavar="N",
-        help="port to listen on (default: 8080, or the next free one)",
-    )
+    sub.number("--port", "port to listen on", 8080, shown="8080, or the next free one")
     sub.add_argument("--paused", action="store_true", help="start with the simulation paused")
 
     sub = command("gradcheck", run_gradcheck, "compare derivatives of a step of a model with differences")
-    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
-    sub.add_argument(
-        "--steps", type=natural, default=50, metavar="N", help="number of steps before the check (default: 50)"
-    )
-    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the directions (default: 0)")
+    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
+    sub.number("--steps", "number of steps before the check", 50, natural)
+    sub.seed("the directions")
     sub.add_argument(
         "--float32",
         action="store_true",
         help="check derivatives in single precision on JAX's device; differences are of double precision on the CPU",
     )
-    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+    sub.quiet()
 
     sub = command("bench", run_bench, "measure compilation and speed, and compare with other simulators")
-    sub.add_argument(
-        "--nworld", type=worlds, default=(256,), metavar="N[,N]", help="numbers of worlds of the batches (default: 256)"
-    )
-    sub.add_argument(
-        "--nstep", type=positive, default=100, metavar="N", help="number of steps of one measurement (default: 100)"
-    )
-    sub.add_argument(
-        "--keyframe",
-        metavar="NAME",
-        help="start from this keyframe (default: the first one, or qpos0 if there is none)",
-    )
-    sub.add_argument(
-        "--settle", type=natural, default=100, metavar="N", help="number of steps before the measurement (default: 100)"
-    )
+    sub.numbers("--nworld", "numbers of worlds of the batches", (256,))
+    sub.number("--nstep", "number of steps of one measurement", 100)
+    sub.keyframe("start from this keyframe (default: the first one, or qpos0 if there is none)")
+    sub.number("--settle", "number of steps before the measurement", 100, natural)
     sub.add_argument(
         "--noise", type=float, default=0.1, metavar="X", help="random fraction of the controls, 0 to 1 (default: 0.1)"
     )
-    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the controls (default: 0)")
+    sub.seed("the controls")
     sub.add_argument("--grad", action="store_true", help="also measure the reverse-mode gradient of a step")
     sub.add_argument(
         "--against", type=peers, default=(), metavar="NAME[,NAME]", help=f"compare with {', '.join(PEERS)}"
@@ -241,13 +231,7 @@ def make_parser() -> Parser:
         metavar="S",
         help="time limit of another simulator in seconds (default: 300)",
     )
-    sub.add_argument(
-        "--mjx-nworld",
-        type=worlds,
-        default=(64, 256),
-        metavar="N[,N]",
-        help="numbers of worlds of MJX's batches (default: 64,256)",
-    )
+    sub.numbers("--mjx-nworld", "numbers of worlds of MJX's batches", (64, 256))
     sub.add_argument("--json", metavar="FILE", help="write the results as JSON; - is stdout, without the table")
     return parser
 
@@ -385,7 +369,7 @@ def run_rollout(args: argparse.Namespace) -> int:
         raise CliError(f"--world {args.world}: there are {args.nworld} worlds, counted from 0")
     if args.follow not in ("auto", "none"):
         check_body(m, args.follow)
-    d = rollouts.batch(m, args.nworld, find_keyframe(m, args.keyframe))
+    d = jaxsim.make_data(m, find_keyframe(m, args.keyframe), args.nworld)
     values = given_values(args, m)
     nstep = args.nstep or (1000 if values is None else len(values))
     if values is not None and len(values) < nstep:
@@ -534,7 +518,7 @@ def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
 
 def simulated(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> dict[str, Any]:
     """Frames of a simulation of one world: the initial state, then `fps` per second."""
-    d = rollouts.batch(m, 1, find_keyframe(m, args.keyframe))
+    d = jaxsim.make_data(m, find_keyframe(m, args.keyframe), nworld=1)
     first = {"time": np.asarray(d.time), "qpos": np.asarray(d.qpos)}
     every = max(1, round(1 / (fps * float(m.opt.timestep))))
     nstep = round(seconds / float(m.opt.timestep))

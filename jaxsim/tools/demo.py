@@ -52,7 +52,7 @@ def replay(scene: Scene, seed: int) -> str:
         poses=True,
     )
     controls = rollouts.random_controls(m, plan, seed) if scene.random else rollouts.held_controls
-    d = rollouts.batch(m, 1, scene.keyframe)
+    d = jaxsim.make_data(m, scene.keyframe, nworld=1)
     result = rollouts.simulate(m, d, plan, controls, compiler_options=COMPILE_FAST)
     for line in rollouts.diagnostics(m, result.data):
         warnings.warn(f"{scene.name}: {line}", stacklevel=2)

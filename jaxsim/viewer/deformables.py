@@ -11,6 +11,8 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.types import TextureRole, TextureType
+from jaxsim.math.rotation import quat_to_mat
+from jaxsim.math.safe import Array
 
 DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], np.float32)  # an object of this colour takes that of its material
 SIDES = 6  # of the prism that is drawn for an edge
@@ -39,7 +41,7 @@ def surfaces(m: Model, groups: tuple[int, ...] = (0, 1, 2)) -> list[Surface]:
     return [s for s in (*flexes, *skins) if s.rgba[3] > 0 and len(s.face)]
 
 
-def look(m: Model, material: int, rgba: np.ndarray) -> tuple[np.ndarray, int]:
+def look(m: Model, material: int, rgba: Array) -> tuple[np.ndarray, int]:
     """Colour and texture of a flex or a skin; its own rgba overrides the material's unless it is the default."""
     rgba = np.asarray(rgba, np.float32)
     if material < 0:
@@ -131,17 +133,12 @@ def _skin_points(m: Model, s: int, frame: Mapping[str, np.ndarray]) -> np.ndarra
         body, own = m.skin_bonebodyid[bone], slice(m.skin_bonevertadr[bone], None)
         vertex = m.skin_bonevertid[own][: m.skin_bonevertnum[bone]]
         weight = np.asarray(m.skin_bonevertweight[own][: m.skin_bonevertnum[bone]])
-        turn = np.reshape(frame["xmat"][body], (3, 3)) @ _matrix(m.skin_bonebindquat[bone]).T
+        turn = (
+            np.reshape(frame["xmat"][body], (3, 3)) @ quat_to_mat(np.asarray(m.skin_bonebindquat[bone], np.float64)).T
+        )
         moved = (bind[vertex] - m.skin_bonebindpos[bone]) @ turn.T + frame["xpos"][body]
         np.add.at(out, vertex, weight[:, None] * moved)
     return out
-
-
-def _matrix(quat: np.ndarray) -> np.ndarray:
-    """Rotation matrix (3, 3) of a unit quaternion, w first."""
-    w, v = float(quat[0]), np.asarray(quat[1:], np.float64)
-    skew = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
-    return (w * w - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * skew
 
 
 def _prisms(ends: np.ndarray, radius: float) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, LightType, ObjType, TextureRole, TextureType
 from jaxsim.viewer import scene_layout as layout
-from jaxsim.viewer.deformables import DEFAULT_RGBA, Surface, is_sheet, look, surface_points, surfaces, thickness
+from jaxsim.viewer.deformables import Surface, is_sheet, look, surface_points, surfaces, thickness
 from jaxsim.viewer.frames import TENDON, WORLD_SPACING, grid, poses, split_worlds
 from jaxsim.viewer.png import png_bytes, reduced
 
@@ -32,9 +32,8 @@ MAX_TRIANGLES = 20_000  # of one mesh; larger ones are simplified
 MAX_LINES = 64  # of a plot; sensors with more values are left out
 COMPRESS_BYTES = 512  # shorter blobs are not compressed
 BLOB_TYPES = {np.dtype(t): name for t, name in (("<f4", "f32"), ("<i2", "i16"), ("i1", "i8"), ("<u4", "u32"))}
-SOFT_LOOK = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "repeat": [1.0, 1.0]}
+PLAIN_LOOK = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
 PULLEY = -2  # in wrap_obj: no segment begins or ends there
-SITE_LOOK = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
 
 
 def save_html(
@@ -126,7 +125,7 @@ def make_scene(m: Model, states: Any, follow: str | None = "auto") -> dict[str, 
         "defaultFollow": _default_follow(m, roots, track, follow) if len(worlds) == 1 else -1,
         "contact": _blob(contact),
         "ncontact": _blob(ncontact),
-        "camera": _camera(m, frames, moving) | _distance_to(m, len(worlds)),
+        "camera": _camera(m) | _distance_to(m, len(worlds)),
         "cameras": _cameras(m, worlds[0]),
         "lights": _lights(m, worlds[0]),
         "headlight": _headlight(m),
@@ -226,11 +225,10 @@ def _plots(m: Model, worlds: list[dict[str, np.ndarray]]) -> list[dict[str, Any]
 
 
 def _surfaces(
-    m: Model, trajectory: Any, nframe: int, image_of: dict[int, int]
+    m: Model, world: Mapping[str, np.ndarray], nframe: int, image_of: dict[int, int]
 ) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Flexes and skins, and their vertices (nframe, n, 3), one surface after the other."""
-    get = trajectory.get if isinstance(trajectory, Mapping) else lambda name: getattr(trajectory, name)
-    found = {n: x for n in ("flexvert_xpos", "xpos", "xmat") if (x := get(n)) is not None and np.size(x)}
+    found = {n: world[n] for n in ("flexvert_xpos", "xpos", "xmat") if np.size(world.get(n, ()))}
     shown = [s for s in surfaces(m, tuple(range(6))) if ("xmat" if s.skin else "flexvert_xpos") in found]
     frames = [{n: np.asarray(x[i]) for n, x in found.items()} for i in range(nframe)] if shown else []
     points = [np.stack([surface_points(m, s, frame) for frame in frames]) for s in shown]
@@ -279,7 +277,7 @@ def _surface(m: Model, s: Surface, first: int, count: int, image_of: dict[int, i
 
 def _drawn(s: Surface, first: int, count: int, group: int, image_of: dict[int, int]) -> dict[str, Any]:
     """A surface as the page draws it, with its vertices in the table of all."""
-    return SOFT_LOOK | {
+    return PLAIN_LOOK | {
         "rgba": _floats(s.rgba),
         "image": image_of.get(s.texture, -1),
         "group": int(np.clip(group, 0, 5)),
@@ -292,25 +290,17 @@ def _drawn(s: Surface, first: int, count: int, group: int, image_of: dict[int, i
     }
 
 
-def _frames(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
-    """Arrays of the trajectory that are drawn, with their shapes checked, as finite float32."""
-
-    def get(name: str, default: Any = None) -> Any:
-        if isinstance(trajectory, Mapping):
-            return trajectory.get(name, default)
-        if name.startswith("contact_"):
-            return getattr(trajectory.contact, name.removeprefix("contact_"))
-        return getattr(trajectory, name, default)
-
-    frames = {}
-    nframe = len(np.atleast_1d(np.asarray(get("time"))))
+def _frames(m: Model, world: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays of a world's trajectory that are drawn, with their shapes checked, as finite float32."""
+    frames, get = {}, world.get
+    nframe = len(np.atleast_1d(world["time"]))
     for name, shape in (("time", ()), ("geom_xpos", (m.ngeom, 3)), ("geom_xmat", (m.ngeom, 9)), ("xpos", (m.nbody, 3))):
         value = get(name)
         value = np.zeros((nframe, *shape)) if value is None and name == "xpos" else np.asarray(value, np.float32)
         if value.shape != (nframe, *shape) or not nframe:
             raise ValueError(f"{name} has shape {value.shape}; a trajectory of {nframe} frames has {(nframe, *shape)}")
         frames[name] = np.nan_to_num(value.astype(np.float32), posinf=0.0, neginf=0.0)
-    frames |= _site_frames(m, get, nframe)
+    frames |= _site_frames(m, world, nframe)
     ncon = get("ncon")
     if ncon is None or get("contact_pos") is None:
         frames |= {"contact": np.zeros((0, 6), np.float32), "ncontact": np.zeros(nframe, np.float32)}
@@ -322,9 +312,9 @@ def _frames(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
     return frames | {"contact": np.nan_to_num(rows), "ncontact": ncon.astype(np.float32)}
 
 
-def _site_frames(m: Model, get: Any, nframe: int) -> dict[str, np.ndarray]:
+def _site_frames(m: Model, world: Mapping[str, np.ndarray], nframe: int) -> dict[str, np.ndarray]:
     """Poses of sites as finite float32; none where the trajectory has none."""
-    pos, mat = get("site_xpos"), get("site_xmat")
+    pos, mat = world.get("site_xpos"), world.get("site_xmat")
     if pos is None or mat is None or not m.nsite:
         return {}
     for name, value, width in (("site_xpos", pos, 3), ("site_xmat", mat, 9)):
@@ -408,10 +398,7 @@ def _sites(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray, first: i
     slot[moving] = first + np.arange(len(moving))
     quat, out = quaternions(frames["site_xmat"][0]), []
     for i in range(m.nsite):
-        mat = int(m.site_matid[i])
-        rgba = np.asarray(m.site_rgba[i], np.float32)
-        if mat >= 0 and np.array_equal(rgba, DEFAULT_RGBA):
-            rgba = np.asarray(m.mat_rgba[mat], np.float32)
+        rgba, _ = look(m, int(m.site_matid[i]), m.site_rgba[i])
         out.append(
             {
                 "site": 1,
@@ -422,7 +409,7 @@ def _sites(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray, first: i
                 "rgba": _floats(rgba),
                 "pos": _floats(frames["site_xpos"][0, i]),
                 "quat": _floats(quat[i]),
-                **SITE_LOOK,
+                **PLAIN_LOOK,
             }
         )
     return out
@@ -431,22 +418,16 @@ def _sites(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray, first: i
 def geom_appearance(m: Model, g: int, kind: GeomType, image_of: dict[int, int]) -> dict[str, Any]:
     """Colour, gloss and texture of a geom; its own rgba overrides the material's unless it is the default."""
     mat = int(m.geom_matid[g])
-    rgba = np.asarray(m.geom_rgba[g], np.float32)
-    look: dict[str, Any] = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
+    rgba, _ = look(m, mat, m.geom_rgba[g])
+    shown: dict[str, Any] = dict(PLAIN_LOOK)
     if mat >= 0:
-        if np.array_equal(rgba, DEFAULT_RGBA):
-            rgba = np.asarray(m.mat_rgba[mat], np.float32)
-        look |= {
-            "specular": float(m.mat_specular[mat]),
-            "shininess": float(m.mat_shininess[mat]),
-            "emission": float(m.mat_emission[mat]),
-        }
+        shown |= {name: float(getattr(m, f"mat_{name}")[mat]) for name in ("specular", "shininess", "emission")}
         tex = int(m.mat_texid[mat, TextureRole.RGB])
         if tex in image_of and kind in (GeomType.PLANE, GeomType.MESH, GeomType.BOX, GeomType.HFIELD):
-            look |= {"image": image_of[tex], "repeat": _repeat(m, g, mat, kind)}
+            shown |= {"image": image_of[tex], "repeat": _repeat(m, g, mat, kind)}
         elif tex >= 0:
             rgba = rgba * np.append(texture_pixels(m, tex).reshape(-1, 3).mean(0) / 255, 1)
-    return look | {"rgba": _floats(rgba)}
+    return shown | {"rgba": _floats(rgba)}
 
 
 def _repeat(m: Model, g: int, mat: int, kind: GeomType) -> list[float]:
@@ -560,7 +541,7 @@ def hfield_triangles(m: Model, i: int) -> np.ndarray:
     return np.stack([a, b, c, a, c, d], axis=2).reshape(-1, 8)
 
 
-def _camera(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray) -> dict[str, Any]:
+def _camera(m: Model) -> dict[str, Any]:
     """Free camera as in MuJoCo's visualiser, by the model's statistics and `visual/global`."""
     view = m.vis.global_
     return {

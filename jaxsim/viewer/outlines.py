@@ -21,7 +21,7 @@ from jaxsim.math.safe import Array
 from jaxsim.viewer import scene_layout as layout
 from jaxsim.viewer.scene import Scene, Triangles
 from jaxsim.viewer.shading import Ray, View, far_end, surface_at
-from jaxsim.viewer.trace import Hit, search, to_global, to_local
+from jaxsim.viewer.trace import Hit, entries, search, to_global, to_local
 
 HALVINGS = 12  # of the distance between two pixels
 ASIDE = 0.05  # pixels between the two points that give the direction of an edge
@@ -44,10 +44,6 @@ class Edge(NamedTuple):
     second: Hit
 
 
-def _vector(x: Array) -> Vector:
-    return c.vector(x[i] for i in range(3))
-
-
 def moved(view: View, ray: Ray, step: Array) -> Ray:
     """The ray of a point of the picture `step` (2,) pixels to the right and up of that of a ray; differentiable."""
     offset = step[0] * view.right + step[1] * view.up
@@ -60,9 +56,9 @@ def moved(view: View, ray: Ray, step: Array) -> Ray:
 def face(s: Scene, ray: Ray, hit: Hit) -> Array:
     """The face (2,) that a ray meets: object, and part of its surface with a continuous normal."""
     k = jnp.maximum(hit.object, 0)
-    kind, size = row_at(s.kind, k), _vector(row_at(s.size, k))
-    point = ray_points(_vector(ray.start), _vector(ray.way), hit.dist)
-    q = to_local(row_at(s.mat, k), c.sub(point, _vector(row_at(s.pos, k))))
+    kind, size = row_at(s.kind, k), entries(row_at(s.size, k))
+    point = ray_points(entries(ray.start), entries(ray.way), hit.dist)
+    q = to_local(row_at(s.mat, k), c.sub(point, entries(row_at(s.pos, k))))
     x, y, z = (jnp.abs(a) / jnp.maximum(b, 1e-9) for a, b in zip(q, size, strict=True))
     side = jnp.where((x >= y) & (x >= z), jnp.where(q[0] > 0, 1, 2), jnp.where(y >= z, jnp.where(q[1] > 0, 3, 4), 0))
     side = jnp.where(side == 0, jnp.where(q[2] > 0, 5, 6), side)
@@ -79,7 +75,7 @@ def find_edge(s: Scene, view: View, ray: Ray, step: Array, first: Hit, second: H
     def cast(along: Array, aside: Array) -> tuple[Array, Hit]:
         mine = moved(view, ray, along * step + aside * beside)
         end = far_end(view, mine)
-        hit = search(s, view.box, jnp.int32(0), _vector(mine.start), _vector(mine.way), jnp.zeros_like(end), end)
+        hit = search(s, view.box, jnp.int32(0), entries(mine.start), entries(mine.way), jnp.zeros_like(end), end)
         found = face(s, mine, hit)
         return (found[0] == wanted[0]) & (found[1] == wanted[1]), hit
 
@@ -105,7 +101,7 @@ def find_edge(s: Scene, view: View, ray: Ray, step: Array, first: Hit, second: H
 
 def _anchored(s: Scene, k: Array, triangle: Array, point: Vector) -> Vector:
     """A point of an object's surface as a function of the object's pose, size and corners; its value is `point`."""
-    kind, mat, pos, size = row_at(s.kind, k), row_at(s.mat, k), _vector(row_at(s.pos, k)), _vector(row_at(s.size, k))
+    kind, mat, pos, size = row_at(s.kind, k), row_at(s.mat, k), entries(row_at(s.pos, k)), entries(row_at(s.size, k))
     fixed = lax.stop_gradient
     old, q = c.vector(map(fixed, size)), to_local(fixed(mat), c.sub(point, c.vector(map(fixed, pos))))
     q = c.vector(map(fixed, q))
@@ -116,7 +112,7 @@ def _anchored(s: Scene, k: Array, triangle: Array, point: Vector) -> Vector:
 
     def on_triangle(of: Triangles) -> Vector:
         x = row_at(of.corner, triangle)
-        corner = [_vector(x[3 * j : 3 * j + 3]) for j in range(3)]
+        corner = [entries(x[3 * j : 3 * j + 3]) for j in range(3)]
         a, b, e = (c.vector(map(fixed, y)) for y in corner)
         ab, ae, ap = c.sub(b, a), c.sub(e, a), c.sub(q, a)
         flat = c.cross(ab, ae)
@@ -167,7 +163,7 @@ def shift(s: Scene, view: View, ray: Ray, step: Array, edge: Edge) -> Array:
     meet &= (edge.first.object >= 0) & (edge.second.object >= 0)
     is_first = fixed(depths[0]) < fixed(depths[1])
     point, k, triangle = (jnp.where(is_first, a, b) for a, b in zip(*sides, strict=True))
-    place = _place(view, ray, jnp.stack(_anchored(s, k, triangle, _vector(fixed(point)))))
+    place = _place(view, ray, jnp.stack(_anchored(s, k, triangle, entries(fixed(point)))))
     across = edge.normal[0] * step + edge.normal[1] * beside
     hidden = edge.normal[0] * (across @ place)
     joined = -safe.divide(gap * (slope @ step), slope @ slope)

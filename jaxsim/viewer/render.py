@@ -111,19 +111,9 @@ def _states(m: Model, world: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 @partial(jax.jit, static_argnums=(3, 4, 5, 6, 7, 8, 9))
-def _draw(
-    m: Model,
-    state: Mapping[str, Array],
-    turn: Array,
-    follow: int,
-    camera: int,
-    width: int,
-    height: int,
-    groups: tuple[int, ...],
-    shadows: bool,
-    samples: int,
-) -> Array:
+def _draw(m: Model, state: Mapping[str, Array], turn: Array, follow: int, *options: Any) -> Array:
     """Picture (height, width, 3), uint8, of a state; the free camera follows the body `follow`, -1 for none."""
+    camera, width, height, groups, shadows, samples = options
     d = place(m, make_data(m).replace(**state))
     lookat = None
     if follow >= 0:

@@ -85,12 +85,6 @@ class RolloutResult:
     __repr__ = describe_struct
 
 
-def batch(m: Model, nworld: int, keyframe: str | int | None = None) -> Data:
-    """`nworld` equal worlds at qpos0 or at a keyframe: a `Data` with a leading axis."""
-    d = jaxsim.make_data(m, keyframe)
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (nworld, *x.shape)), d)
-
-
 def control_range(m: Model) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper limit of the control of each actuator; [-1, 1] where it has none."""
     low, high = np.asarray(m.actuator_ctrlrange).reshape(-1, 2).T

@@ -29,6 +29,7 @@ NGROUP = 6
 CURVE_BITS = 10  # of a coordinate along the curve that orders objects
 CURVE_CELLS = (1 << CURVE_BITS) - 1
 NOWHERE = 1e30  # where empty boxes lie
+NOTHING = np.array([np.inf] * 3 + [-np.inf] * 3)  # an empty box
 
 
 class Triangles(NamedTuple):
@@ -124,7 +125,7 @@ def make_scene_of_worlds(m: Model, d: Data, offset: Array, groups: tuple[int, ..
     planes = (o.kind == PLANE) & (o.objtype == ObjType.GEOM)
     body = m.geom_bodyid[o.row[planes]]
     static[planes] = (m.body_weldid[body] == 0) & (m.body_mocapid[m.body_rootid[body]] < 0)
-    box = jnp.where((static & (world > 0))[..., None], jnp.array([np.inf] * 3 + [-np.inf] * 3, box.dtype), box)
+    box = jnp.where((static & (world > 0))[..., None], NOTHING.astype(box.dtype), box)
     nodes, triangles = len(first.soft.box), len(first.soft.corner)
     together = lambda x: x.reshape(-1, *x.shape[2:])  # noqa: E731
     each = ("kind", "mat", "size", "rgba", "shine", "texture", "repeat", "uniform", "explicit", "leaves", "count")
@@ -306,7 +307,7 @@ def _materials(m: Model, o: layout.Objects, dtype: Any) -> tuple[Array, Array, A
 
 def heap_of_boxes(box: Array, leaves: int) -> Array:
     """Boxes (2 * leaves, 6), lower and upper corners, of a binary tree over boxes (n, 6); node 1 is the root."""
-    nothing = jnp.array([np.inf] * 3 + [-np.inf] * 3, box.dtype)
+    nothing = NOTHING.astype(box.dtype)
     level = jnp.concatenate([box, jnp.broadcast_to(nothing, (leaves - len(box), 6))])
     levels = [level]
     while len(level) > 1:
@@ -321,9 +322,8 @@ def tree_of(s: Scene, which: Array) -> Array:
     """The tree `s.box` over some of the objects (n,)."""
     leaves, n = len(s.box) // 2, len(s.kind)
     box = s.box[leaves : leaves + n]
-    nothing = jnp.array([np.inf] * 3 + [-np.inf] * 3, box.dtype)
     real = which[s.order] & (box[:, 0] < NOWHERE)
-    return heap_of_boxes(jnp.where(real[:, None], box, nothing), leaves)
+    return heap_of_boxes(jnp.where(real[:, None], box, NOTHING.astype(box.dtype)), leaves)
 
 
 def _boxes(
@@ -353,8 +353,7 @@ def _boxes(
     box = jnp.concatenate([centre - reach - slack, centre + reach + slack], 1)
     if (kind == SOFT).any():
         box = jnp.where((kind == SOFT)[:, None], take(soft.box, np.where(kind == SOFT, base + 1, 1)), box)
-    nothing = np.array([np.inf] * 3 + [-np.inf] * 3)
-    return jnp.where(shown[:, None], box, nothing)
+    return jnp.where(shown[:, None], box, NOTHING)
 
 
 def _along_curve(box: Array) -> Array:
@@ -392,17 +391,20 @@ def _trees(corner: Array, heaps: layout.Heaps, dtype: Any) -> Array:
     return jnp.concatenate([*parts, jnp.zeros((2, 6), dtype)])
 
 
-def _triangles(corner: Array, normal: Array, coordinate: np.ndarray, heaps: layout.Heaps) -> Triangles:
-    """Triangles with trees; a row more than there are, so that every table has one."""
-    tables = ((corner, 9), (normal, 9), (jnp.asarray(coordinate, corner.dtype), 6))
-    flat = [x.reshape(len(x), k) for x, k in tables]
-    flat = [jnp.concatenate([x, jnp.zeros((1, x.shape[1]), x.dtype)]) for x in flat]
-    return Triangles(*flat, _trees(corner, heaps, corner.dtype))
+def _triangles(shapes: list[tuple[Array, Array, np.ndarray]], heaps: layout.Heaps, dtype: Any) -> Triangles:
+    """Triangles with trees, of shapes: corners and normals (n, 3, 3), coordinates (n, 3, 2).
+
+    Every table has a row more than there are triangles.
+    """
+    last = (jnp.zeros((1, 3, k), dtype) for k in (3, 3, 2))
+    tables = [jnp.concatenate([jnp.asarray(x, dtype) for x in parts]) for parts in zip(*shapes, last, strict=True)]
+    corner, normal, coordinate = (x.reshape(len(x), -1) for x in tables)
+    return Triangles(corner, normal, coordinate, _trees(tables[0][:-1], heaps, dtype))
 
 
 def rigid_triangles(m: Model, dtype: Any) -> Triangles:
     """Triangles of meshes and height fields, in their own frames."""
-    corners, normals, coordinates = [jnp.zeros((0, 3, 3), dtype)], [jnp.zeros((0, 3, 3), dtype)], [np.zeros((0, 3, 2))]
+    shapes = []
     for shape, (_, i) in zip(layout.rigid_meshes(m), layout.rigid_shapes(m), strict=True):
         if isinstance(shape, Mesh):
             corner = take(m.mesh_vert, shape.vertex).astype(dtype)
@@ -414,11 +416,8 @@ def rigid_triangles(m: Model, dtype: Any) -> Triangles:
             corner = _field_triangles(m, i, shape).astype(dtype)
             normal = jnp.broadcast_to(_unit_normals(corner)[:, None], corner.shape)
             coordinate = np.zeros((len(corner), 3, 2))
-        corners.append(corner)
-        normals.append(normal)
-        coordinates.append(coordinate)
-    heaps = layout.heaps_of_rigid(m)
-    return _triangles(jnp.concatenate(corners), jnp.concatenate(normals), np.concatenate(coordinates), heaps)
+        shapes.append((corner, normal, coordinate))
+    return _triangles(shapes, layout.heaps_of_rigid(m), dtype)
 
 
 def _unit_normals(corner: Array) -> Array:
@@ -459,7 +458,7 @@ def _field_triangles(m: Model, i: int, cells: np.ndarray) -> Array:
 
 def _soft(m: Model, d: Data) -> Triangles:
     dtype = d.geom_xpos.dtype
-    corners, normals, coordinates = [jnp.zeros((0, 3, 3), dtype)], [jnp.zeros((0, 3, 3), dtype)], [np.zeros((0, 3, 2))]
+    shapes = []
     for kind, i, s in layout.soft_shapes(m):
         is_flex = kind == ObjType.FLEX
         point = d.flexvert_xpos[int(m.flex_vertadr[i]) :][: int(m.flex_vertnum[i])] if is_flex else skin_points(m, d, i)
@@ -476,11 +475,8 @@ def _soft(m: Model, d: Data) -> Triangles:
             a, b = take(point, s.vertex[:, 0]), take(point, s.vertex[:, 1])
             across = safe.normalize(side[:, 0] * cross(b - a, take(vertex_normal, s.vertex[:, 1])))[0]
             normal = jnp.where(s.wall[:, None, None], across[:, None], normal)
-        corners.append(corner)
-        normals.append(normal)
-        coordinates.append(s.coordinate)
-    heaps = layout.heaps_of_soft(m)
-    return _triangles(jnp.concatenate(corners), jnp.concatenate(normals), np.concatenate(coordinates), heaps)
+        shapes.append((corner, normal, s.coordinate))
+    return _triangles(shapes, layout.heaps_of_soft(m), dtype)
 
 
 def _vertex_normals(point: Array, face: np.ndarray, by_area: bool) -> Array:

@@ -17,7 +17,7 @@ from jaxsim.math.safe import Array
 from jaxsim.native.hints import any_of_vector, by_value
 from jaxsim.viewer.scene import Scene, Triangles
 from jaxsim.viewer.scene_layout import CAPSULE, PLANE, RIGID, SOFT, TEXEL_BITS, TEXEL_MAX
-from jaxsim.viewer.trace import PRIMITIVES, distance, search, shape_size, to_global, to_local
+from jaxsim.viewer.trace import PRIMITIVES, distance, entries, search, shape_size, to_global, to_local
 
 LAYERS = 4  # transparent surfaces in front of an opaque one that are drawn, the nearest ones
 BEHIND = 0.3  # opacity of a plane from behind, of its own
@@ -81,14 +81,6 @@ class Surface(NamedTuple):
     face: Array
 
 
-def _split(x: Array) -> tuple[Array, ...]:
-    return tuple(x[i] for i in range(x.shape[0]))
-
-
-def _dot(a: Vector, b: Vector) -> Array:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
 def pixel_ray(view: View, pixel: Array) -> Ray:
     """The ray through the middle of a pixel: column and row (2,) from the top left; differentiable in the view."""
     x, y = (pixel[i].astype(view.eye.dtype) + 0.5 - view.centre[i] for i in range(2))
@@ -101,13 +93,13 @@ def pixel_ray(view: View, pixel: Array) -> Ray:
 
 def far_end(view: View, ray: Ray) -> Array:
     """Distance at which a ray ends: at the far plane."""
-    slant = _dot(_split(ray.way), _split(view.axis))
+    slant = c.dot(entries(ray.way), entries(view.axis))
     return (view.far - view.near) / slant
 
 
 def see(s: Scene, view: View, ray: Ray) -> Seen:
     """Hits of a ray: the first opaque surface, and transparent ones before it."""
-    p, v, end = _split(ray.start), _split(ray.way), far_end(view, ray)
+    p, v, end = entries(ray.start), entries(ray.way), far_end(view, ray)
     n = 1 + LAYERS
     nothing = Seen(jnp.full(n, end), jnp.full(n, -1, jnp.int32), jnp.zeros(n, jnp.int32))
     place = np.arange(n, dtype=np.int32)
@@ -145,7 +137,7 @@ def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
 
         def light(i: Array, out: Array) -> Array:
             way, span, within = _shadow_ray(s, view, point, i)
-            facing = _dot(normal, way) > 0
+            facing = c.dot(normal, way) > 0
             casts = row_at(s.lights.shadow, i) & within & facing & (seen.object[0] >= 0)
             end = jnp.where(casts, span, -1)
             hidden = lax.cond(
@@ -163,13 +155,13 @@ def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
 
 def _shadow_ray(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, Array, Array]:
     """Direction and length of the ray from a point to a light, and whether the light's shadow map holds the point."""
-    pos, direction = _split(row_at(s.lights.pos, i)), _split(row_at(s.lights.dir, i))
+    pos, direction = entries(row_at(s.lights.pos, i)), entries(row_at(s.lights.dir, i))
     offset = c.sub(point, pos)
-    depth = _dot(offset, direction)
+    depth = c.dot(offset, direction)
     across = c.sub(offset, c.vector(depth * x for x in direction))
-    apart = jnp.sqrt(_dot(across, across))
+    apart = jnp.sqrt(c.dot(across, across))
     is_spot = row_at(s.lights.spot, i)
-    length = jnp.sqrt(_dot(offset, offset))
+    length = jnp.sqrt(c.dot(offset, offset))
     half = jnp.minimum(row_at(s.lights.cutoff, i) * s.shadow_cone, 80) * (np.pi / 180)
     within = jnp.where(is_spot, apart < depth * jnp.tan(half), apart < s.shadow_reach) & (depth > view.near)
     scale = 1 / jnp.maximum(length, MINVAL)
@@ -181,8 +173,8 @@ def _shadow_ray(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, 
 def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Surface:
     """The point where a ray hits an object's surface, differentiable in the ray, the object and its shape."""
     kind, mat, size = row_at(s.kind, k), row_at(s.mat, k), row_at(s.size, k)
-    start, way = _split(ray.start), _split(ray.way)
-    p, v = to_local(mat, c.sub(start, _split(row_at(s.pos, k)))), to_local(mat, way)
+    start, way = entries(ray.start), entries(ray.way)
+    p, v = to_local(mat, c.sub(start, entries(row_at(s.pos, k)))), to_local(mat, way)
     is_cube = row_at(s.is_cube, jnp.maximum(row_at(s.texture, k), 0))
 
     def primitive(i: int) -> Callable[[], tuple]:
@@ -191,7 +183,7 @@ def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Sur
             t = jnp.where(jnp.isfinite(t), t, 0)
             q = ray_points(p, v, t)
             normal = safe.normalize(jnp.stack(NORMALS[PRIMITIVES[i]](shape_size(size, i), q)))[0]
-            return t, *_split(normal), *(jnp.zeros_like(t) for _ in range(12))
+            return t, *entries(normal), *(jnp.zeros_like(t) for _ in range(12))
 
         return run
 
@@ -201,12 +193,12 @@ def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Sur
             a, b, e = (c.vector(x[3 * j + i] for i in range(3)) for j in range(3))
             ab, ae = c.sub(b, a), c.sub(e, a)
             flat = c.cross(ab, ae)
-            t = safe.divide(_dot(flat, c.sub(a, p)), _dot(flat, v))
-            square = safe.divide(jnp.ones_like(t), _dot(flat, flat))
+            t = safe.divide(c.dot(flat, c.sub(a, p)), c.dot(flat, v))
+            square = safe.divide(jnp.ones_like(t), c.dot(flat, flat))
             # gradients of the two last barycentric coordinates
             grads = c.vector(square * y for y in c.cross(ae, flat)), c.vector(square * y for y in c.cross(flat, ab))
             q = c.sub(ray_points(p, v, t), a)
-            w1, w2 = _dot(grads[0], q), _dot(grads[1], q)
+            w1, w2 = c.dot(grads[0], q), c.dot(grads[1], q)
             w = (1 - w1 - w2, w1, w2)
             # shorter than 1 between vertices: light is interpolated as MuJoCo does, which computes it at vertices
             normal = [sum(w[j] * n[3 * j + i] for j in range(3)) for i in range(3)]
@@ -228,17 +220,17 @@ def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Sur
     normal, q = to_global(mat, (nx, ny, nz)), ray_points(p, v, t)
     point = ray_points(start, way, t)
     # where the rays of the next pixels meet the plane of the surface, from this point, in the object's frame
-    depth = jnp.where(view.parallel, 1, view.near + t * _dot(way, _split(view.axis)))
+    depth = jnp.where(view.parallel, 1, view.near + t * c.dot(way, entries(view.axis)))
     steps = []
     for side in (view.right, view.up):
-        side = c.vector(depth * x for x in _split(side))
-        along = safe.divide(_dot(normal, side), _dot(normal, way))
+        side = c.vector(depth * x for x in entries(side))
+        along = safe.divide(c.dot(normal, side), c.dot(normal, way))
         steps.append(to_local(mat, c.sub(side, c.vector(along * x for x in way))))
     points = [q, c.add(q, steps[0]), c.add(q, steps[1])]
     coordinate, face = _coordinates(s, k, kind, size, points, is_cube)
     explicit = row_at(s.explicit, k)
     slope_u, slope_v = c.vector(slopes[:3]), c.vector(slopes[3:])
-    of_triangle = [(u0, v0)] + [(u0 + _dot(slope_u, x), v0 + _dot(slope_v, x)) for x in steps]
+    of_triangle = [(u0, v0)] + [(u0 + c.dot(slope_u, x), v0 + c.dot(slope_v, x)) for x in steps]
     coordinate = tuple(
         (jnp.where(explicit, a, x), jnp.where(explicit, b, y))
         for (a, b), (x, y) in zip(of_triangle, coordinate, strict=True)
@@ -341,9 +333,9 @@ def shade(
     """
     surface = surface_at(s, view, ray, k, triangle)
     rgba, shine = row_at(s.rgba, k), row_at(s.shine, k)
-    colour = _split(rgba)[:3]
+    colour = entries(rgba)[:3]
     lights = s.lights
-    normal, way = surface.normal, _split(ray.way)
+    normal, way = surface.normal, entries(ray.way)
     zero = jnp.zeros_like(rgba[0])
     start = [shine[0] * x for x in colour]
     if not len(lights.spot):
@@ -352,10 +344,10 @@ def shade(
     def light(i: Array, sums: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
         plain, shadowed = sums
         to_light, strength = _towards(s, view, surface.point, i)
-        facing = _dot(normal, to_light)
+        facing = c.dot(normal, to_light)
         half = safe.normalize(jnp.stack([a - b for a, b in zip(to_light, way, strict=True)]))[0]
-        polish = jnp.maximum(_dot(normal, _split(half)), 1e-6) ** (128 * shine[2])
-        ambient, diffuse, gloss = (_split(row_at(x, i)) for x in (lights.ambient, lights.diffuse, lights.specular))
+        polish = jnp.maximum(c.dot(normal, entries(half)), 1e-6) ** (128 * shine[2])
+        ambient, diffuse, gloss = (entries(row_at(x, i)) for x in (lights.ambient, lights.diffuse, lights.specular))
         front = facing > 0
         mine = [
             strength
@@ -391,14 +383,14 @@ def shade(
 def _towards(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, Array]:
     """Unit vector to a light, and its strength."""
     lights = s.lights
-    offset = jnp.stack([a - b for a, b in zip(_split(row_at(lights.pos, i)), point, strict=True)])
+    offset = jnp.stack([a - b for a, b in zip(entries(row_at(lights.pos, i)), point, strict=True)])
     to_pos, length = safe.normalize(offset)
-    direction, axis = _split(row_at(lights.dir, i)), _split(view.axis)
+    direction, axis = entries(row_at(lights.dir, i)), entries(view.axis)
     is_spot, is_head = row_at(lights.spot, i), row_at(lights.headlight, i)
     far = [jnp.where(is_head, -a, -b) for a, b in zip(axis, direction, strict=True)]
     way = c.vector(jnp.where(is_spot, to_pos[j], far[j]) for j in range(3))
     a, cutoff = row_at(lights.attenuation, i), row_at(lights.cutoff, i)
-    cosine = jnp.maximum(-_dot(way, direction), 1e-6)
+    cosine = jnp.maximum(-c.dot(way, direction), 1e-6)
     within = (cosine >= jnp.cos(cutoff * (np.pi / 180))) | (cutoff > 90)
     fade = safe.divide(cosine ** row_at(lights.exponent, i), a[0] + length * (a[1] + length * a[2]))
     return way, jnp.where(is_spot, jnp.where(within, fade, 0), 1)
@@ -410,9 +402,9 @@ def sky_colour(s: Scene, view: View, ray: Ray, sky: int) -> Vector:
     if sky < 0:
         return zero, zero, zero
     ways = []
-    way = _split(ray.way)
+    way = entries(ray.way)
     for side in (None, view.right, view.up):
-        x, y, z = way if side is None else c.add(way, _split(side))
+        x, y, z = way if side is None else c.add(way, entries(side))
         ways.append((x, z, -y))
     coordinate, face = cube_coordinates(ways)
     return texel_at(s, jnp.int32(sky), tuple(coordinate), face)
@@ -421,7 +413,7 @@ def sky_colour(s: Scene, view: View, ray: Ray, sky: int) -> Vector:
 def sky_distance(view: View, ray: Ray) -> Array:
     """Distance along a ray to the cylinder with the sky's texture, which hides all objects beyond it."""
     radius = SKY_RADIUS * view.far
-    p, v = c.sub(_split(ray.start), _split(view.eye)), _split(ray.way)
+    p, v = c.sub(entries(ray.start), entries(view.eye)), entries(ray.way)
     a, b, e = v[0] ** 2 + v[1] ** 2, p[0] * v[0] + p[1] * v[1], p[0] ** 2 + p[1] ** 2 - radius**2
     side = safe.divide(-b + safe.sqrt(jnp.maximum(b * b - a * e, 0)), a, jnp.inf)
     cap = safe.divide(radius - jnp.sign(v[2]) * p[2], jnp.abs(v[2]), jnp.inf)
@@ -435,8 +427,8 @@ def haze(s: Scene, view: View, ray: Ray) -> tuple[Array, Array]:
     """
     k, r = jnp.maximum(view.plane, 0), view.haze[3]
     mat, radius = row_at(s.mat, k), SKY_RADIUS * view.far
-    eye = to_local(mat, c.sub(_split(view.eye), _split(row_at(s.pos, k))))
-    v = to_local(mat, _split(ray.way))
+    eye = to_local(mat, c.sub(entries(view.eye), entries(row_at(s.pos, k))))
+    v = to_local(mat, entries(ray.way))
     level = jnp.sqrt(v[0] ** 2 + v[1] ** 2)
     height = eye[2] / radius
     drop = safe.divide(-v[2], level)

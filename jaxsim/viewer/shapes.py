@@ -7,7 +7,6 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, JointType, TextureRole, TextureType
-from jaxsim.viewer.deformables import Surface
 from jaxsim.viewer.html import TRIANGLES, geom_appearance, hfield_triangles, mesh_triangles, texture_pixels
 
 CIRCLE_SEGMENTS = 24
@@ -90,11 +89,6 @@ def geom_material(m: Model, g: int) -> GeomMaterial:
     material = geom_appearance(m, g, kind, {tex: 0} if flat else {})
     image = texture_pixels(m, tex) if material["image"] >= 0 else None
     return GeomMaterial(np.asarray(material["rgba"]), image, tuple(material["repeat"]))
-
-
-def surface_material(m: Model, s: Surface) -> GeomMaterial:
-    """Colour and texture of a flex or a skin."""
-    return GeomMaterial(s.rgba, texture_pixels(m, s.texture) if s.texture >= 0 else None, (1.0, 1.0))
 
 
 def visible(m: Model, g: int, groups: tuple[int, ...] = (0, 1, 2)) -> bool:

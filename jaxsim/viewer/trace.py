@@ -33,14 +33,12 @@ class Hit(NamedTuple):
     triangle: Array
 
 
-def to_local(mat: Array, x: Vector) -> Vector:
-    """Components in the frame of an object with rotation `mat` (9,)."""
-    return c.vector(mat[i] * x[0] + mat[3 + i] * x[1] + mat[6 + i] * x[2] for i in range(3))
+to_local, to_global = c.mat_t_vec, c.mat_vec  # of an object with rotation (9,), the components of a vector (3,)
 
 
-def to_global(mat: Array, x: Vector) -> Vector:
-    """Components in the global frame of a vector in that of an object."""
-    return c.vector(mat[3 * i] * x[0] + mat[3 * i + 1] * x[1] + mat[3 * i + 2] * x[2] for i in range(3))
+def entries(x: Array) -> tuple[Array, ...]:
+    """Entries of a short array, for arithmetic in components."""
+    return tuple(x[i] for i in range(x.shape[0]))
 
 
 def shape_size(size: Array, kind: int) -> tuple[Array, ...]:
@@ -127,7 +125,7 @@ def search(
 
     def test(k: Array, hit: Hit) -> Hit:
         kind, mat = row_at(s.kind, k), row_at(s.mat, k)
-        offset = c.sub(p, c.vector(row_at(s.pos, k)[i] for i in range(3)))
+        offset = c.sub(p, entries(row_at(s.pos, k)))
         far_now = _tie(hit.dist)
 
         def primitive(kind: int) -> Callable[[], tuple[Array, Array]]:

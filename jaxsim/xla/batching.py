@@ -67,9 +67,8 @@ def _batch(
 
     @batch.def_vmap
     def _(outer: int, batched: list[Any], _: Any, *operands: Array) -> tuple[Any, Any]:
-        full = [x if b else jnp.broadcast_to(x, (outer, *x.shape)) for x, b in zip(operands, batched[1:], strict=True)]
-        size = full[0].shape[1]
-        out = larger(*[x.reshape(outer * size, *x.shape[2:]) for x in full])
+        size = operands[0].shape[1 if batched[1] else 0]
+        out = larger(*(merged(x, 0 if b else None, 0, outer, size) for x, b in zip(operands, batched[1:], strict=True)))
         return jax.tree.map(lambda x: x.reshape(outer, size, *x.shape[1:]), out), jax.tree.map(lambda _: True, out)
 
     return batch(constants, *operands)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import without_constants
+from jaxsim.xla.batching import merged, without_constants
 from jaxsim.xla.compat import custom_vmap, dce_jaxpr, eval_jaxpr
 
 # Worlds per group of a round on a CPU; LLVM would unroll loops of up to 32 short iterations, not vectorise them.
@@ -138,9 +138,7 @@ def _batch(cond: Callable[..., Array], body: Callable[..., Any], size: int, axes
     @batch.def_vmap
     def _(outer: int, batched: list[Any], consts: list[Array], state: Any) -> tuple[Any, Any]:
         def flat(x: Array, out: bool, inside: bool) -> Array:
-            x = x if out else jnp.broadcast_to(x, (outer, *x.shape))
-            x = x if inside else jnp.broadcast_to(x[:, None], (outer, size, *x.shape[1:]))
-            return x.reshape(outer * size, *x.shape[2:])
+            return merged(x, 0 if out else None, 0 if inside else None, outer, size)
 
         of = [(x, b, a == 0) for x, b, a in zip(consts, batched[0], axes, strict=True)]
         consts = [flat(*c) if c[1] or c[2] else c[0] for c in of]

@@ -31,7 +31,7 @@ def test_random_controls_hold_for_some_steps_and_differ_between_worlds(m):
 
 
 def test_batch_starts_every_world_alike(m):
-    d = rollouts.batch(m, 3)
+    d = jaxsim.make_data(m, nworld=3)
     assert d.qpos.shape == (3, 1) and d.contact.dist.shape == (3, m.max_contacts)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from jaxsim.compiler.asset import mesh as meshes
 from jaxsim.compiler.draft import Draft
-from jaxsim.compiler.objects import Mesh
+from jaxsim.compiler.objects import DraftObject, Mesh
 from jaxsim.core.errors import ModelError
 from jaxsim.core.plugins import numbers
 from jaxsim.core.types import GeomType, TextureRole
@@ -47,6 +48,11 @@ def read_asset(draft: Draft, el: Element, attribute: str) -> bytes:
     return data
 
 
+def listed(obj: DraftObject, name: str) -> np.ndarray | Sequence:
+    """Return the numbers of an attribute, none where it is not given."""
+    return () if obj.attrs[name] is None else obj.attrs[name]
+
+
 def call_located(el: Element, fn, *args):
     """Call a function; a ModelError that it raises gets the file, line and name of the element."""
     try:
@@ -74,22 +80,18 @@ def compile_meshes(draft: Draft) -> None:
 
 def _mesh_input(draft: Draft, mesh: Mesh) -> meshes.MeshInput:
     a, el = mesh.attrs, mesh.el
-
-    def listed(name: str) -> np.ndarray:
-        return np.zeros(0) if a[name] is None else np.asarray(a[name])
-
     mesh.file = asset_file(draft, a["file"]) if a["file"] else ""
     return meshes.MeshInput(
         name=mesh.name,
         file=read_asset(draft, el, "file") if a["file"] else None,
         filename=mesh.file,
         content_type=a["content_type"] or "",
-        vertex=listed("vertex"),
-        normal=listed("normal"),
-        texcoord=listed("texcoord"),
-        face=listed("face"),
+        vertex=listed(mesh, "vertex"),
+        normal=listed(mesh, "normal"),
+        texcoord=listed(mesh, "texcoord"),
+        face=listed(mesh, "face"),
         builtin="" if a["builtin"] == "none" else a["builtin"],
-        params=listed("params"),
+        params=listed(mesh, "params"),
         refpos=a["refpos"],
         refquat=a["refquat"],
         scale=a["scale"],

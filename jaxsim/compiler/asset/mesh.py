@@ -191,9 +191,9 @@ def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
     Return it and the inertia mode.
     """
     given = RawMesh(
-        vertex=_flat32(mesh.vertex),
-        normal=_flat32(mesh.normal),
-        texcoord=_flat32(mesh.texcoord),
+        vertex=flat32(mesh.vertex),
+        normal=flat32(mesh.normal),
+        texcoord=flat32(mesh.texcoord),
         face=np.asarray(mesh.face, dtype=np.int64).reshape(-1),
     )
     if mesh.builtin and mesh.builtin != "none":
@@ -230,7 +230,8 @@ def _surface(mesh: MeshInput, given: RawMesh) -> RawMesh:
     return raw
 
 
-def _flat32(values) -> np.ndarray:
+def flat32(values) -> np.ndarray:
+    """Return values as a flat array of float32, infinite where they are too large."""
     with np.errstate(over="ignore"):
         return np.asarray(values, dtype=np.float64).astype(np.float32).reshape(-1)
 

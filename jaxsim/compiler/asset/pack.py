@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxsim.compiler.asset.collect import asset_file, call_located, compile_meshes, read_asset
+from jaxsim.compiler.asset.collect import asset_file, call_located, compile_meshes, listed, read_asset
 from jaxsim.compiler.asset.hfield import HFieldInput, compile_hfield
 from jaxsim.compiler.asset.skin import SkinInput, compile_skin
 from jaxsim.compiler.asset.texture import TextureInput, compile_texture
-from jaxsim.compiler.draft import Draft, starts
-from jaxsim.compiler.objects import DraftObject, HField, Skin, Texture
+from jaxsim.compiler.draft import Draft, starts, starts_or_none
+from jaxsim.compiler.objects import HField, Skin, Texture
 
 _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
 
@@ -28,21 +27,13 @@ def compile_assets(draft: Draft) -> None:
         _skin(draft, skin)
 
 
-def _listed(obj: DraftObject, name: str) -> np.ndarray | Sequence:
-    return () if obj.attrs[name] is None else obj.attrs[name]
-
-
 def _file(draft: Draft, obj: HField | Texture | Skin) -> dict[str, Any]:
+    """Set the name of an object's file; return its content and name, the latter alone for a builtin pattern."""
     name = obj.attrs["file"]
     obj.file = asset_file(draft, name) if name else ""
+    if obj.attrs.get("builtin", "none") != "none":
+        return {"filename": obj.file}
     return {"file": read_asset(draft, obj.el, "file") if name else None, "filename": obj.file}
-
-
-def _unread(draft: Draft, obj: Texture) -> dict[str, Any]:
-    """Return the name of a texture's file that is not read, because the texture has a builtin pattern."""
-    name = obj.attrs["file"]
-    obj.file = asset_file(draft, name) if name else ""
-    return {"filename": obj.file}
 
 
 def _hfield(draft: Draft, field: HField) -> None:
@@ -52,7 +43,7 @@ def _hfield(draft: Draft, field: HField) -> None:
         size=a["size"],
         nrow=int(a["nrow"]),
         ncol=int(a["ncol"]),
-        elevation=_listed(field, "elevation"),
+        elevation=listed(field, "elevation"),
         content_type=a["content_type"] or "",
         **_file(draft, field),
     )
@@ -75,7 +66,7 @@ def _texture(draft: Draft, texture: Texture) -> None:
         gridsize=(int(a["gridsize"][0]), int(a["gridsize"][1])),
         gridlayout=a["gridlayout"],
         cubefiles=[(read_asset(draft, texture.el, n), a[n]) if a[n] and not builtin else None for n in cube],
-        **(_unread(draft, texture) if builtin else _file(draft, texture)),
+        **_file(draft, texture),
     )
     texture.arrays = call_located(texture.el, compile_texture, given)
 
@@ -84,9 +75,7 @@ def _skin(draft: Draft, skin: Skin) -> None:
     bones = skin.el.children
     given = SkinInput(
         name=skin.name,
-        vertex=_listed(skin, "vertex"),
-        texcoord=_listed(skin, "texcoord"),
-        face=_listed(skin, "face"),
+        **{name: listed(skin, name) for name in ("vertex", "texcoord", "face")},
         body=[bone.attrs["body"] for bone in bones],
         bindpos=np.array([bone.attrs["bindpos"] for bone in bones]),
         bindquat=np.array([bone.attrs["bindquat"] for bone in bones]),
@@ -112,27 +101,18 @@ def asset_tables(draft: Draft) -> None:
 
 def _mesh_tables(draft: Draft) -> None:
     v, arrays = draft.values, [m.arrays for m in draft.lists.mesh]
-    counts = {
-        "vert": [len(a.vert) for a in arrays],
-        "normal": [len(a.normal) for a in arrays],
-        "texcoord": [len(a.texcoord) for a in arrays],
-        "face": [len(a.face) for a in arrays],
-        "graph": [len(a.graph) for a in arrays],
-        "poly": [len(a.polynormal) for a in arrays],
-        "polyvert": [len(a.polyvert) for a in arrays],
-        "polymap": [len(a.polymap) for a in arrays],
-        "oct": [len(a.octree.depth) for a in arrays],
-    }
+    names = ("vert", "normal", "texcoord", "face", "graph", "polyvert", "polymap")
+    counts = {name: [len(getattr(a, name)) for a in arrays] for name in names}
+    counts |= {"poly": [len(a.polynormal) for a in arrays], "oct": [len(a.octree.depth) for a in arrays]}
     start = {name: starts(count) for name, count in counts.items()}
     for name, count in counts.items():
         v["noct" if name == "oct" else f"nmesh{name}"] = int(sum(count))
     for name in ("vert", "normal", "face"):
         v[f"mesh_{name}adr"], v[f"mesh_{name}num"] = start[name], np.array(counts[name], np.int32)
     v["mesh_polyadr"], v["mesh_polynum"] = start["poly"], np.array(counts["poly"], np.int32)
-    v["mesh_octadr"] = np.where(np.array(counts["oct"], int) > 0, start["oct"], -1)
+    v["mesh_octadr"], v["mesh_graphadr"] = starts_or_none(counts["oct"]), starts_or_none(counts["graph"])
     v["mesh_octnum"], v["mesh_texcoordnum"] = np.array(counts["oct"]), np.array(counts["texcoord"])
     v["mesh_texcoordadr"] = np.where(np.array([a.has_texcoord for a in arrays], bool), start["texcoord"], -1)
-    v["mesh_graphadr"] = np.where(np.array(counts["graph"], int) > 0, start["graph"], -1)
     for name, width in (("vert", 3), ("normal", 3), ("texcoord", 2), ("face", 3), ("facenormal", 3), ("graph", 1)):
         v[f"mesh_{name}"] = _join([getattr(a, name) for a in arrays], width)
     for name, width in (("facetexcoord", 3), ("scale", 3), ("pos", 3), ("quat", 4), ("polynormal", 3), ("polyvert", 1)):
@@ -169,17 +149,11 @@ def _skin_tables(draft: Draft) -> None:
     v["skin_group"] = np.array([s.attrs["group"] for s in skins], np.int32)
     v["skin_rgba"] = _join([s.attrs["rgba"] for s in skins], 4)
     v["skin_inflate"] = np.array([s.attrs["inflate"] for s in skins])
-    counts = {
-        "vert": [len(a.vert) for a in arrays],
-        "texcoord": [len(a.texcoord) for a in arrays],
-        "face": [len(a.face) for a in arrays],
-        "bone": [len(a.bonebody) for a in arrays],
-        "bonevert": [len(a.bonevertid) for a in arrays],
-    }
+    counted = {"vert": "vert", "texcoord": "texcoord", "face": "face", "bone": "bonebody", "bonevert": "bonevertid"}
+    counts = {name: [len(getattr(a, field)) for a in arrays] for name, field in counted.items()}
     start = {name: starts(count) for name, count in counts.items()}
-    sizes = {"vert": "nskinvert", "texcoord": "nskintexvert", "face": "nskinface", "bone": "nskinbone"}
-    for name, size in {**sizes, "bonevert": "nskinbonevert"}.items():
-        v[size] = int(sum(counts[name]))
+    for name, count in counts.items():
+        v["nskintexvert" if name == "texcoord" else f"nskin{name}"] = int(sum(count))
     for name in ("vert", "face", "bone"):
         v[f"skin_{name}adr"], v[f"skin_{name}num"] = start[name], np.array(counts[name], np.int32)
     v["skin_texcoordadr"] = np.where(np.array([a.has_texcoord for a in arrays], bool), start["texcoord"], -1)

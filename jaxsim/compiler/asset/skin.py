@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from jaxsim.compiler.asset.mesh import flat32
 from jaxsim.core.errors import ModelError
 
 _MINVAL = 1e-15
@@ -73,9 +74,9 @@ def compile_skin(skin: SkinInput) -> SkinArrays:
     """
     if skin.file is not None:
         skin = _load(skin, skin.file)
-    vert, texcoord = _float32(skin.vertex), _float32(skin.texcoord)
+    vert, texcoord = flat32(skin.vertex), flat32(skin.texcoord)
     face = np.asarray(skin.face, dtype=np.int64).reshape(-1)
-    bindpos, bindquat = _float32(skin.bindpos), _float32(skin.bindquat)
+    bindpos, bindquat = flat32(skin.bindpos), flat32(skin.bindquat)
     nbone = len(skin.body)
     if not (vert.size and face.size and nbone and bindpos.size and bindquat.size and skin.vertid and skin.vertweight):
         raise ModelError(f"skin '{skin.name}' needs 'vertex', 'face' and bones with 'vertid' and 'vertweight'")
@@ -111,15 +112,10 @@ def _require(good: bool, skin: SkinInput, message: str) -> None:
         raise ModelError(f"{message} in skin '{skin.name}'")
 
 
-def _float32(values) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return np.array(values, dtype=np.float64).astype(np.float32).reshape(-1)
-
-
 def _weights(skin: SkinInput, nvert: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return all bones' vertices, their weights scaled to a sum of one at every vertex, and the numbers of vertices."""
     ids = [np.asarray(x, dtype=np.int64).reshape(-1) for x in skin.vertid]
-    weights = [_float32(x) for x in skin.vertweight]
+    weights = [flat32(x) for x in skin.vertweight]
     same = all(len(i) == len(w) > 0 for i, w in zip(ids, weights, strict=True))
     _require(same, skin, "vertid and vertweight must have same non-zero size")
     vertid, weight = np.concatenate(ids), np.concatenate(weights)

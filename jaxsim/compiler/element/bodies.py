@@ -12,8 +12,7 @@ from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.mjcf import Resolved, resolve
 from jaxsim.mjcf.pose import EPS, IDENTITY, compose, invert, quat2mat, rotate, unit
-
-_ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
+from jaxsim.mjcf.resolved import ORIENTATIONS
 
 
 def compile_bodies(draft: Draft) -> None:
@@ -55,7 +54,7 @@ def _read_pose(draft: Draft, body: Body, settings: Settings) -> None:
         body.pos, body.quat, body.mocap = [0.0, 0.0, 0.0], list(IDENTITY), False
         return
     body.pos, body.quat = body.floats("pos"), own_orientation(body.el, body.attrs, settings)
-    if all(body.attrs[kind] is None for kind in _ORIENTATIONS):
+    if all(body.attrs[kind] is None for kind in ORIENTATIONS):
         body.quat = unit(body.quat)
     body.mocap = body.attrs["mocap"]
 
@@ -68,7 +67,7 @@ def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
     if body.parent is None:
         raise el.error("the world body cannot have inertia")
     a = _merged_inertial(draft, body)
-    turned = any(a[kind] is not None for kind in _ORIENTATIONS)
+    turned = any(a[kind] is not None for kind in ORIENTATIONS)
     body.mass, body.ipos = float(a["mass"]), [float(x) for x in a["pos"]]
     body.inertia = [float(x) for x in a["diaginertia"]]
     body.iquat = unit([float(x) for x in a["quat"]])
@@ -90,8 +89,8 @@ def _merged_inertial(draft: Draft, body: Body) -> Resolved:
     """Return the attributes of a body's `inertial` elements, merged: later ones overwrite the written attributes."""
     a = resolve(draft.spec, body.inertials[0])
     for el in body.inertials[1:]:
-        if any(name in el.attrs for name in _ORIENTATIONS):
-            a.update(dict.fromkeys(_ORIENTATIONS))
+        if any(name in el.attrs for name in ORIENTATIONS):
+            a.update(dict.fromkeys(ORIENTATIONS))
         a.update(el.attrs)
     return a
 

@@ -12,6 +12,7 @@ from jaxsim.compiler.kinematic_tree import in_frame, own_orientation
 from jaxsim.compiler.objects import Geom
 from jaxsim.core.types import GeomType
 from jaxsim.mjcf.pose import EPS, compose, rotate, unit
+from jaxsim.mjcf.resolved import ORIENTATIONS
 from jaxsim.mjcf.schema.values import ENUMS
 
 _MESHES = (GeomType.MESH, GeomType.SDF)
@@ -45,7 +46,7 @@ def compile_geom(draft: Draft, geom: Geom, infer: bool) -> None:
         pos, quat, size = pose_from_fromto(geom, geom.type, size)
     else:
         pos, quat = geom.floats("pos"), own_orientation(geom.el, a, draft.settings_of(geom.el))
-        if all(a[kind] is None for kind in ("axisangle", "xyaxes", "zaxis", "euler")):
+        if all(a[kind] is None for kind in ORIENTATIONS):
             quat = unit(quat)
     if geom.mesh is not None:
         pos, quat, size = _place_mesh(draft, geom, pos, quat, size)

@@ -11,11 +11,14 @@ import numpy as np
 from jaxsim.compiler.asset.bvh import build_bvh, rotate
 from jaxsim.compiler.asset.collect import call_located
 from jaxsim.compiler.draft import Draft
-from jaxsim.compiler.flex import elasticity, interpolation
+from jaxsim.compiler.flex import interpolation
 from jaxsim.compiler.flex.flex import Flex
 from jaxsim.compiler.flex.topology import topology
 from jaxsim.compiler.objects import FlexObject
+from jaxsim.core.flex_lattice import cells
 from jaxsim.core.types import MINVAL
+from jaxsim.engine.constants import flex_elements
+from jaxsim.engine.flex.elastic import BENDING_ENTRIES, STRAIN_ENTRIES
 from jaxsim.mjcf import resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells
 from jaxsim.mjcf.pose import mul_quat
@@ -194,10 +197,10 @@ def _lattice(obj: FlexObject, flex: Flex, poses) -> tuple[interpolation.Lattice,
     flex.node = derived.get("node", np.zeros((len(flex.nodebody), 3)))
     flex.centered = not np.any(flex.node)
     xpos = poses[0][flex.nodebody] + (0.0 if flex.centered else rotate(flex.node, poses[1][flex.nodebody]))
-    lattice = interpolation.Lattice(xpos, flex.cellcount, flex.order, derived.get("empty"))
+    lattice = interpolation.Lattice(xpos, flex.cellcount.tolist(), flex.order, derived.get("empty"))
     axes = interpolation.frame(lattice)
     lattice.nodes = flex.node0 = interpolation.turn(xpos, axes)
-    flex.cells = interpolation.cell_elements(lattice)
+    flex.cells, _ = cells(lattice.count, lattice.order)
     if lattice.empty is None and np.prod(flex.cellcount) > 1:
         lattice.empty = empty_cells(flex.xpos, flex.elem, flex.cellcount)
     return lattice, axes
@@ -217,14 +220,17 @@ def _free_elasticity(obj: FlexObject, flex: Flex) -> None:
         return
     x = flex.xpos[flex.elem]
     if flex.dim == 2 and elastic["elastic2d"] in _STRETCHING:
-        flex.stiffness = elasticity.triangle_stiffness(x, young, poisson, thickness).ravel()
+        flex.stiffness = flex_elements.triangle_strain(x, young, poisson, thickness).ravel()
     elif flex.dim == 3:
-        flex.stiffness = elasticity.tetrahedron_stiffness(x, young, poisson).ravel()
+        flex.stiffness = flex_elements.tetrahedron_strain(x, young, poisson).ravel()
     else:
-        flex.stiffness = np.zeros(elasticity.STRAIN_ENTRIES * len(x))
+        flex.stiffness = np.zeros(STRAIN_ENTRIES * len(x))
     if flex.dim == 2 and elastic["elastic2d"] in _BENDING:
-        shear = young / (2 * (1 + poisson))
-        flex.bending = elasticity.bending(flex.xpos, flex.topology.flap, shear, thickness).ravel()
+        flap, shear = flex.topology.flap, flex_elements.moduli(young, poisson)[0]
+        inner = np.flatnonzero(flap[:, 3] >= 0)  # not on the border
+        bending = np.zeros((len(flap), BENDING_ENTRIES))
+        bending[inner] = flex_elements.bending([flex.xpos[k] for k in flap[inner].T], shear, thickness)
+        flex.bending = bending.ravel()
 
 
 def _nodal_elasticity(obj: FlexObject, flex: Flex, lattice: interpolation.Lattice) -> None:

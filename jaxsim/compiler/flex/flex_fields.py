@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.draft import Draft, starts, starts_or_none
 from jaxsim.compiler.flex.flex import Flex
 from jaxsim.compiler.objects import FlexObject
 from jaxsim.core.types import MINVAL
@@ -57,13 +57,6 @@ def _attributes(draft: Draft, objects: list[FlexObject]) -> None:
         v[f"flex_{name}"] = np.array([getattr(obj.flex, name) for obj in objects])
 
 
-def _addresses(counts: list[int], empty: bool = True) -> np.ndarray:
-    """Return the start of each run; -1 for an empty one if `empty` is False."""
-    num = np.array(counts, np.int32)
-    start = np.cumsum(num) - num
-    return start.astype(np.int32) if empty else np.where(num > 0, start, -1).astype(np.int32)
-
-
 def _join(parts: list, width: int = 0) -> np.ndarray:
     shape = (-1, width) if width else (-1,)
     return np.concatenate([np.asarray(part).reshape(shape) for part in parts])
@@ -72,7 +65,7 @@ def _join(parts: list, width: int = 0) -> np.ndarray:
 def _vertices(v: dict, flexes: list[Flex]) -> None:
     for name, counts in (("vert", [f.nvert for f in flexes]), ("node", [len(f.nodebody) for f in flexes])):
         v[f"nflex{name}"] = sum(counts)
-        v[f"flex_{name}adr"], v[f"flex_{name}num"] = _addresses(counts), np.array(counts, np.int32)
+        v[f"flex_{name}adr"], v[f"flex_{name}num"] = starts(counts), np.array(counts, np.int32)
     v["flex_vertbodyid"] = _join([np.broadcast_to(f.body, f.nvert) for f in flexes]).astype(np.int32)
     v["flex_nodebodyid"] = _join([f.nodebody for f in flexes]).astype(np.int32)
     still = [f.centered and not f.interpolated for f in flexes]
@@ -94,15 +87,16 @@ def _elements(draft: Draft, objects: list[FlexObject]) -> None:
     }
     for name, counts in number.items():
         v[f"flex_{name}num"] = np.array(counts, np.int32)
-    v["flex_edgeadr"], v["flex_elemadr"] = _addresses(number["edge"]), _addresses(number["elem"])
-    v["flex_evpairadr"] = _addresses(number["evpair"], empty=False)
+    v["flex_edgeadr"], v["flex_elemadr"] = starts(number["edge"]), starts(number["elem"])
+    v["flex_evpairadr"] = starts_or_none(number["evpair"])
     sizes = {
         "elemdata": [f.elem.size for f in flexes],
         "elemedge": [len(f.elem) * _LOCAL_EDGES[f.dim] for f in flexes],
         "shelldata": [t.shell.size for t in parts],
     }
     for name, counts in sizes.items():
-        v[f"flex_{name}adr"], v[f"nflex{name}"] = _addresses(counts, empty=name != "shelldata"), sum(counts)
+        address = starts_or_none if name == "shelldata" else starts
+        v[f"flex_{name}adr"], v[f"nflex{name}"] = address(counts), sum(counts)
     for name in ("edge", "elem", "evpair"):
         v[f"nflex{name}"] = sum(number[name])
     v["flex_edge"] = _join([t.edge for t in parts], 2).astype(np.int32)
@@ -115,7 +109,7 @@ def _elements(draft: Draft, objects: list[FlexObject]) -> None:
     v["flexedge_rigid"] = _join([_rigid_edges(draft, f) for f in flexes])
     coords = [np.zeros((0, 2)) if f.texcoord is None else f.texcoord for f in flexes]
     v["flex_texcoord"], v["nflextexcoord"] = _join(coords, 2), sum(map(len, coords))
-    v["flex_texcoordadr"] = _addresses([len(c) for c in coords], empty=False)
+    v["flex_texcoordadr"] = starts_or_none([len(c) for c in coords])
     chosen = [f.elem.ravel() if f.texcoord is None else f.elemtexcoord for f in flexes]
     v["flex_elemtexcoord"] = _join(chosen).astype(np.int32)
 
@@ -138,7 +132,7 @@ def _coefficients(v: dict, flexes: list[Flex]) -> None:
     for name in ("stiffness", "bending"):
         parts = [getattr(f, name) for f in flexes]
         v[f"flex_{name}"], v[f"nflex{name}"] = _join(parts), sum(map(len, parts))
-        v[f"flex_{name}adr"] = _addresses([len(p) for p in parts], empty=False)
+        v[f"flex_{name}adr"] = starts_or_none([len(p) for p in parts])
 
 
 class _DofChains:

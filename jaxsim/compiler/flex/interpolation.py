@@ -8,11 +8,15 @@ of the lattice, each a flat element in its plane, tied by bending across their c
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 
 from jaxsim.compiler.asset.bvh import cross, dot
 from jaxsim.core.errors import ModelError
+from jaxsim.core.flex_lattice import cells, faces, nodes, side_axes
+from jaxsim.engine.constants.flex_elements import gradients
+from jaxsim.engine.structure.flex_interpolation import polynomials, slopes
 from jaxsim.mjcf.pose import EPS
 
 STRAIN_YOUNG, STRAIN_POISSON = 10.0, 0.3
@@ -21,25 +25,14 @@ BENDING_ENTRIES = 10
 _MIN_LENGTH = 1e-12
 
 
+@dataclass
 class Lattice:
     """Nodes of a flex: their positions (n, 3), cells in three directions, intervals of a cell, empty cells or None."""
 
-    def __init__(self, nodes: np.ndarray, count, order: int, empty: np.ndarray | None):
-        self.nodes, self.count, self.order, self.empty = nodes, np.asarray(count, int), order, empty
-
-    @property
-    def size(self) -> np.ndarray:
-        """Nodes in each direction."""
-        return self.count * self.order + 1
-
-    def index(self, at: np.ndarray) -> np.ndarray:
-        """Return the node ids at lattice indices (..., 3)."""
-        _, ny, nz = self.size
-        return at[..., 0] * ny * nz + at[..., 1] * nz + at[..., 2]
-
-    def steps(self, dims: int) -> np.ndarray:
-        """Return indices of an element's nodes relative to its first, the last direction fastest."""
-        return np.array(list(itertools.product(range(self.order + 1), repeat=dims)))
+    nodes: np.ndarray
+    count: list[int]
+    order: int
+    empty: np.ndarray | None
 
 
 def frame(lattice: Lattice) -> np.ndarray:
@@ -49,7 +42,8 @@ def frame(lattice: Lattice) -> np.ndarray:
     """
     filled = np.argwhere(~lattice.empty) if lattice.empty is not None else np.zeros((0, 3), int)
     first = (filled[0] if len(filled) else np.zeros(3, int)) * lattice.order
-    corners = lattice.index(np.vstack([first, first + lattice.order * np.eye(3, dtype=int)]))
+    at = np.vstack([first, first + lattice.order * np.eye(3, dtype=int)])
+    corners = nodes(lattice.count, lattice.order, at)
     axes = lattice.nodes[corners[1:]] - lattice.nodes[corners[0]]
     square = dot(axes, axes)[:, None]
     length = np.sqrt(np.where(square < EPS, 1.0, square))
@@ -64,67 +58,6 @@ def turn(points: np.ndarray, axes: np.ndarray) -> np.ndarray:
     return dot(points[:, None, :], axes[None, :, :])
 
 
-def cell_elements(lattice: Lattice) -> np.ndarray:
-    """Return the nodes (cells, nodes of a cell) of all cells."""
-    cells = np.array(list(itertools.product(*map(range, lattice.count))))
-    return lattice.index(cells[:, None] * lattice.order + lattice.steps(3))
-
-
-def face_elements(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes (faces, nodes of a face) of the outer faces of a lattice, side by side, and their normal axes."""
-    parts, normals = [], []
-    for side in range(6):
-        normal, slow, fast = _side_axes(side)
-        quads = np.array(list(itertools.product(range(lattice.count[slow]), range(lattice.count[fast]))))
-        at = np.zeros((len(quads), (lattice.order + 1) ** 2, 3), int)
-        at[..., normal] = (side % 2) * lattice.count[normal] * lattice.order
-        at[..., [slow, fast]] = quads[:, None] * lattice.order + lattice.steps(2)
-        parts.append(lattice.index(at))
-        normals.append(np.full(len(quads), normal))
-    return np.concatenate(parts), np.concatenate(normals)
-
-
-def _side_axes(side: int) -> tuple[int, int, int]:
-    """Return the normal of a side of the box and the two axes in it, the slow one first."""
-    normal = side // 2
-    return normal, (normal + 1) % 3, (normal + 2) % 3
-
-
-def _quadrature(order: int) -> tuple[list[float], list[float]]:
-    """Return Gauss-Legendre points and weights on (0, 1), enough for products of two basis functions."""
-    if order == 1:
-        return [-0.5 / np.sqrt(3) + 0.5, 0.5 / np.sqrt(3) + 0.5], [0.5, 0.5]
-    half = 0.5 / np.sqrt(3.0 / 5.0)
-    return [0.5, -half + 0.5, half + 0.5], [8.0 / 9.0 * 0.5, 5.0 / 9.0 * 0.5, 5.0 / 9.0 * 0.5]
-
-
-def basis(s: float, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Evaluate the 1D basis functions of an element on (0, 1) at s: values and derivatives."""
-    if order == 1:
-        return np.array([1 - s, s]), np.array([-1.0, 1.0])
-    values = [2 * s * s - 3 * s + 1, 4 * (s - s * s), 2 * s * s - s]
-    return np.array(values), np.array([4 * s - 3, 4 * (1 - 2 * s), 4 * s - 1])
-
-
-def _gradients(order: int, dims: int) -> list[tuple[float, np.ndarray]]:
-    """Return the weight and the gradients (nodes, dims) of all basis functions at each quadrature point."""
-    points, weights = _quadrature(order)
-    line = [basis(s, order) for s in points]
-    out = []
-    for at in itertools.product(range(order + 1), repeat=dims):
-        weight = 1.0
-        for a in at:
-            weight = weight * weights[a]
-        columns = []
-        for axis in range(dims):
-            column = np.ones(1)
-            for k, a in enumerate(at):
-                column = (column[:, None] * line[a][int(k == axis)][None, :]).ravel()
-            columns.append(column)
-        out.append((weight, np.stack(columns, axis=1)))
-    return out
-
-
 def stiffness(size: np.ndarray, axes, order: int, la: float, mu: float, thickness: float | None = None) -> np.ndarray:
     """Compute the negative stiffness (3n, 3n) of an element of the given size along `axes`, as in MuJoCo.
 
@@ -135,7 +68,7 @@ def stiffness(size: np.ndarray, axes, order: int, la: float, mu: float, thicknes
     volume = size[0] * size[1] * (size[2] if dims == 3 else 1.0)
     n = (order + 1) ** dims
     out = np.zeros((n, 3, n, 3))
-    for weight, gradient in _gradients(order, dims):
+    for weight, gradient in gradients(order, dims):
         amount = weight * volume
         if thickness is not None:
             amount = amount * thickness
@@ -163,28 +96,24 @@ def _double_product(gradient_xyz: np.ndarray) -> np.ndarray:
 
 def lattice_stiffness(lattice: Lattice, young: float, poisson: float, shell: bool, thickness: float, modes: bool):
     """Return stiffness matrices of all elements, flat; with `modes`, the strain modes of each element instead."""
-    if shell:
-        elements, normals = face_elements(lattice)
-        la = young * poisson / (1.0 - poisson * poisson)
-    else:
-        elements, normals = cell_elements(lattice), np.zeros(0, int)
-        la = young * poisson / (1 + poisson) / (1 - 2 * poisson)
+    elements, axes = (faces if shell else cells)(lattice.count, lattice.order)
+    la = young * poisson / (1.0 - poisson * poisson) if shell else young * poisson / (1 + poisson) / (1 - 2 * poisson)
     mu = young / (2 * (1 + poisson))
-    nodes = lattice.nodes[elements]
-    span = nodes[:, -1] - nodes[:, 0]
+    corner = lattice.nodes[elements]
+    span = corner[:, -1] - corner[:, 0]
     out = np.zeros((len(elements), (3 * elements.shape[1]) ** 2))
     empty = lattice.empty.ravel() if lattice.empty is not None and not shell else np.zeros(len(elements), bool)
     known: dict[tuple, tuple[np.ndarray, ...]] = {}
     for e in np.flatnonzero(~empty):
-        axes = list(_side_axes(2 * normals[e])[1:]) if shell else [0, 1, 2]
-        key = (*axes, *span[e, axes].tolist())
+        own = axes[e, : 2 if shell else 3]
+        key = (*own, *span[e, own].tolist())
         if key not in known:
-            if shell and not np.all(span[e, axes]):
+            if shell and not np.all(span[e, own]):
                 raise ModelError("a face of the lattice of nodes has no extent")
-            matrix = stiffness(span[e, axes], axes, lattice.order, la, mu, thickness if shell else None)
+            matrix = stiffness(span[e, own], own, lattice.order, la, mu, thickness if shell else None)
             known[key] = eigen(matrix) if modes else (matrix,)
         matrix, *vectors = known[key]
-        out[e] = _modes(matrix, vectors[0], nodes[e]) if modes else matrix.ravel()
+        out[e] = _modes(matrix, vectors[0], corner[e]) if modes else matrix.ravel()
     return out.ravel()
 
 
@@ -260,7 +189,7 @@ def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: flo
     unit normals at rest.
     """
     modulus = young * thickness * thickness * thickness / (12.0 * (1.0 - poisson * poisson))
-    elements, _ = face_elements(lattice)
+    elements, _ = faces(lattice.count, lattice.order)
     pairs = _face_pairs(lattice)
     out = np.zeros((len(pairs), BENDING_ENTRIES))
     for row, (one, two, at_one, at_two) in zip(out, pairs, strict=True):
@@ -277,9 +206,9 @@ def _edge_frame(lattice: Lattice, element: np.ndarray, at: tuple[float, float]):
 
     Returns None if there is no normal.
     """
-    (v0, d0), (v1, d1) = basis(at[0], lattice.order), basis(at[1], lattice.order)
-    nodes = lattice.nodes[element]
-    tangents = [(np.outer(a, b).ravel()[:, None] * nodes).sum(axis=0) for a, b in ((d0, v1), (v0, d1))]
+    (v0, v1), (d0, d1) = ([basis(s, lattice.order) for s in at] for basis in (polynomials, slopes))
+    corner = lattice.nodes[element]
+    tangents = [(np.outer(a, b).ravel()[:, None] * corner).sum(axis=0) for a, b in ((d0, v1), (v0, d1))]
     normal = cross(*tangents)
     square = normal @ normal
     if square < EPS or np.sqrt(square) < _MIN_LENGTH:
@@ -295,7 +224,7 @@ def _length(vec: np.ndarray) -> float:
 
 def _face_pairs(lattice: Lattice) -> list[tuple[int, int, tuple[float, float], tuple[float, float]]]:
     """Return pairs of faces with a common edge, each once, and the middle of the edge in the coordinates of both."""
-    counts = [[lattice.count[a] for a in _side_axes(side)[1:]] for side in range(6)]
+    counts = [[lattice.count[a] for a in side_axes(side)[1:]] for side in range(6)]
     first = np.cumsum([0] + [a * b for a, b in counts])
     pairs = []
     for side in range(6):
@@ -317,7 +246,7 @@ def _neighbour(lattice: Lattice, counts, side: int, quad: tuple[int, ...], along
     if 0 <= moved[along] < counts[side][along]:
         middle_there = tuple((0.0 if step > 0 else 1.0) if k == along else 0.5 for k in range(2))
         return side, tuple(moved), middle_there
-    normal, *inside = _side_axes(side)
+    normal, *inside = side_axes(side)
     other = 2 * inside[along] + int(step > 0)
     end = float(side % 2)
     last = int(lattice.count[normal]) - 1 if side % 2 else 0

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim.core.types import MINVAL
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
+
+BOX_SIGNS = np.where((np.arange(8)[:, None] >> np.arange(3)) & 1, 1.0, -1.0)  # of a box's corners, x changes fastest
 
 
 class Geoms(NamedTuple):

@@ -346,21 +346,14 @@ def settle(m: Model, d: Data, new: Data, evaluate: Any) -> Data:
     halted = jnp.where(take(fresh, m.dof_treeid), 0, d.qvel)
     start = new.replace(qpos=d.qpos, qvel=halted, time=d.time, qacc_warmstart=d.qacc_warmstart)
     again = lax.cond(fresh.any(), lambda x: evaluate(m, x), lambda x: x, start)
-    joints = m.body_treeid[m.jnt_bodyid[_joint_of_qpos(m)]]
+    joints = np.searchsorted(m.jnt_qposadr, np.arange(m.nq), side="right") - 1  # of the entries of qpos
     return again.replace(
         tree_asleep=asleep,
-        qpos=jnp.where(take(down, joints), d.qpos, new.qpos),
+        qpos=jnp.where(take(down, m.body_treeid[m.jnt_bodyid[joints]]), d.qpos, new.qpos),
         qvel=jnp.where(dofs, 0, new.qvel),
         qacc_warmstart=jnp.where(fresh.any(), again.qacc, new.qacc_warmstart),
         time=new.time,
     )
-
-
-@per_structure
-def _joint_of_qpos(m) -> np.ndarray:
-    """Return the joint of each entry of qpos."""
-    width = np.array([7, 4, 1, 1])[m.jnt_type]
-    return np.repeat(np.arange(m.njnt), width)
 
 
 def starts_asleep(m: Model) -> bool:

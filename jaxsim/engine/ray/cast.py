@@ -258,28 +258,24 @@ def measure(
     p, v = c.split(matvec_t(mat, offset)), c.split(matvec_t(mat, vec))
     size = c.split(gather(m.geom_size, geom))
     types = jnp.asarray(m.geom_type)[geom]
-    dist, normal = jnp.full(len(geom), jnp.inf, vec.dtype), jnp.zeros_like(vec)
+    found = []  # which rays, with their distances and normals
     for geom_type in np.unique(m.geom_type[geoms]):
+        applies, ids = types == geom_type, geoms[m.geom_type[geoms] == geom_type]
         if geom_type in DISTANCES:
             t = DISTANCES[geom_type](size, p, v)
-            surface_normal = c.join(NORMALS[geom_type](size, points_or_origins(p, v, t)))
-            applies = types == geom_type
-            dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
+            found.append((applies, t, c.join(NORMALS[geom_type](size, points_or_origins(p, v, t)))))
         elif geom_type == GeomType.MESH:
-            applies = types == geom_type
-            t, surface_normal = _distance_to_plane(*ray_mesh.plane_of(m, jnp.where(applies, part, 0)), p, v)
-            dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
+            plane = ray_mesh.plane_of(m, jnp.where(applies, part, 0))
+            found.append((applies, *_distance_to_plane(*plane, p, v)))
         elif geom_type == GeomType.SDF:
-            applies, ids = types == geom_type, geoms[m.geom_type[geoms] == geom_type]
-            t, surface_normal = ray_sdf.measure(m, ids, jnp.where(applies, geom, ids[0]), p, v)
-            dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
+            found.append((applies, *ray_sdf.measure(m, ids, jnp.where(applies, geom, ids[0]), p, v)))
         else:
-            for g in geoms[m.geom_type[geoms] == geom_type]:
-                applies = geom == g
-                t, surface_normal = _distance_to_plane(
-                    *ray_hfield.plane_of(m, ray_hfield.hfield_grid(m, g), jnp.where(applies, part, -1)), p, v
-                )
-                dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
+            for g in ids:
+                plane = ray_hfield.plane_of(m, ray_hfield.hfield_grid(m, g), jnp.where(geom == g, part, -1))
+                found.append((geom == g, *_distance_to_plane(*plane, p, v)))
+    dist, normal = jnp.full(len(geom), jnp.inf, vec.dtype), jnp.zeros_like(vec)
+    for applies, t, surface_normal in found:
+        dist, normal = jnp.where(applies, t, dist), jnp.where(applies[:, None], surface_normal, normal)
     return dist, matvec(mat, safe.normalize(normal)[0])
 
 

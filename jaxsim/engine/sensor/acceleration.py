@@ -5,12 +5,11 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import ConstraintType, ObjType, TrnType
+from jaxsim.core.types import ObjType, TrnType
 from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.engine.kinematics import objects
 from jaxsim.engine.kinematics.contact_jacobian import bodies_of_geoms
 from jaxsim.engine.ray.cast import rays_meet_shapes
-from jaxsim.engine.sensor.limit import first_limit
 from jaxsim.math.arrays import add_at, matvec_t, take
 from jaxsim.math.safe import Array
 from jaxsim.math.spatial import shift_force
@@ -65,11 +64,6 @@ def torque(m: Model, d: Data, ids: np.ndarray) -> Array:
     return _interaction(m, d, ids)[:, 0]
 
 
-def actuatorfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the force of an actuator."""
-    return take(d.actuator_force, m.sensor_objid[ids])
-
-
 def jointactfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Return the force of all actuators at a joint."""
     return take(d.qfrc_actuator, m.jnt_dofadr[m.sensor_objid[ids]])
@@ -79,16 +73,6 @@ def tendonactfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Return the force of all actuators at a tendon."""
     tendon = np.where(m.actuator_trntype == TrnType.TENDON, m.actuator_trnid[:, 0], -1)
     return take(add_at(tendon, d.actuator_force, m.ntendon), m.sensor_objid[ids])
-
-
-def jointlimitfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the force of a joint's limit."""
-    return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.force)
-
-
-def tendonlimitfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the force of a tendon's limit."""
-    return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.force)
 
 
 def _frame_acceleration(m: Model, d: Data, ids: np.ndarray) -> Array:

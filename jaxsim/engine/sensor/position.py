@@ -7,10 +7,9 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import MINVAL, ConstraintType, GeomType, ObjType
+from jaxsim.core.types import MINVAL, GeomType, ObjType
 from jaxsim.engine.dynamics import energy
 from jaxsim.engine.kinematics import objects
-from jaxsim.engine.sensor.limit import first_limit
 from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import matvec_t, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize
@@ -27,93 +26,48 @@ def jointpos(m: Model, d: Data, ids: np.ndarray) -> Array:
     return take(d.qpos, m.jnt_qposadr[m.sensor_objid[ids]])
 
 
-def tendonpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the length of a tendon."""
-    return take(d.ten_length, m.sensor_objid[ids])
-
-
-def actuatorpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the length of an actuator."""
-    return take(d.actuator_length, m.sensor_objid[ids])
-
-
 def ballquat(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Return the unit quaternion of a ball joint."""
     return quat_normalize(take(d.qpos, tables.joint_quat(m)[m.sensor_objid[ids]]))
 
 
-def jointlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the distance to the limit, minus its margin, of a joint with an active limit; else zero."""
-    return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
-
-
-def tendonlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the distance to the limit, minus its margin, of a tendon with an active limit; else zero."""
-    return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
+def references(m: Model, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which sensors have a reference object, and types and ids of these; of the world for the others."""
+    has_ref = m.sensor_refid[ids] >= 0
+    return has_ref, np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY), np.where(has_ref, m.sensor_refid[ids], 0)
 
 
 def _in_reference(m: Model, d: Data, ids: np.ndarray, vector: Array) -> Array:
     """Transform global vectors to the frames of the sensors' reference objects, for sensors that have one."""
-    has_ref = m.sensor_refid[ids] >= 0
+    has_ref, *refs = references(m, ids)
     if not has_ref.any():
         return vector
-    reftypes, refs = np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY), np.where(has_ref, m.sensor_refid[ids], 0)
-    rotated = matvec_t(objects.rotations(m, d, reftypes, refs), vector)
-    return xp_of(vector).where(has_ref[:, None], rotated, vector)
+    return xp_of(vector).where(has_ref[:, None], matvec_t(objects.rotations(m, d, *refs), vector), vector)
 
 
 def framepos(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Return the position of an object, in the reference object's frame if there is one."""
     xpos = objects.positions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
-    has_ref = m.sensor_refid[ids] >= 0
+    has_ref, *refs = references(m, ids)
     if has_ref.any():
-        reftypes, refs = (
-            np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY),
-            np.where(has_ref, m.sensor_refid[ids], 0),
-        )
-        origin = objects.positions(m, d, reftypes, refs)
-        xpos = xp_of(xpos).where(has_ref[:, None], xpos - origin, xpos)
+        xpos = xp_of(xpos).where(has_ref[:, None], xpos - objects.positions(m, d, *refs), xpos)
     return _in_reference(m, d, ids, xpos)
 
 
 def framequat(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Return the orientation of an object, relative to the reference object if there is one."""
     quat = objects.quaternions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
-    has_ref = m.sensor_refid[ids] >= 0
+    has_ref, *refs = references(m, ids)
     if has_ref.any():
-        reftypes, refs = (
-            np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY),
-            np.where(has_ref, m.sensor_refid[ids], 0),
-        )
-        base = objects.quaternions(m, d, reftypes, refs)
+        base = objects.quaternions(m, d, *refs)
         quat = xp_of(quat).where(has_ref[:, None], quat_mul(quat_conj(base), quat), quat)
     return quat
 
 
-def _frame_axis(m: Model, d: Data, ids: np.ndarray, k: int) -> Array:
+def frame_axis(m: Model, d: Data, ids: np.ndarray, k: int) -> Array:
     """Return the axis k of an object's frame, in the reference object's frame if there is one."""
     axis = objects.rotations(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])[:, :, k]
     return _in_reference(m, d, ids, axis)
-
-
-def framexaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the x axis of an object's frame."""
-    return _frame_axis(m, d, ids, 0)
-
-
-def frameyaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the y axis of an object's frame."""
-    return _frame_axis(m, d, ids, 1)
-
-
-def framezaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the z axis of an object's frame."""
-    return _frame_axis(m, d, ids, 2)
-
-
-def subtreecom(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the centre of mass of a subtree."""
-    return take(d.subtree_com, m.sensor_objid[ids])
 
 
 def insidesite(m: Model, d: Data, ids: np.ndarray) -> Array:

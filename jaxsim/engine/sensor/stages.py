@@ -4,6 +4,8 @@ Each entry of the tables is a function (m, d, ids) of the static ids of the sens
 values, one sensor after the other, in any shape.
 """
 
+from functools import partial
+
 import numpy as np
 
 from jaxsim.core.data import Data
@@ -16,10 +18,12 @@ from jaxsim.engine.dynamics.rne import rne_post_constraint
 from jaxsim.engine.islands import sleep
 from jaxsim.engine.sensor import acceleration as acc
 from jaxsim.engine.sensor import position as pos
+from jaxsim.engine.sensor import simple
 from jaxsim.engine.sensor import velocity as vel
 from jaxsim.engine.sensor.contact import contact
 from jaxsim.engine.sensor.distance import distances
 from jaxsim.engine.sensor.rangefinder import rangefinder
+from jaxsim.engine.sensor.simple import field_of_object
 from jaxsim.engine.sensor.tactile import tactile
 from jaxsim.engine.sensor.touch_grid import plugin
 from jaxsim.engine.structure import history
@@ -31,17 +35,17 @@ POSITION = {
     SensorType.MAGNETOMETER: pos.magnetometer,
     SensorType.CAMPROJECTION: pos.camprojection,
     SensorType.JOINTPOS: pos.jointpos,
-    SensorType.TENDONPOS: pos.tendonpos,
-    SensorType.ACTUATORPOS: pos.actuatorpos,
+    SensorType.TENDONPOS: field_of_object("ten_length"),
+    SensorType.ACTUATORPOS: field_of_object("actuator_length"),
     SensorType.BALLQUAT: pos.ballquat,
-    SensorType.JOINTLIMITPOS: pos.jointlimitpos,
-    SensorType.TENDONLIMITPOS: pos.tendonlimitpos,
+    SensorType.JOINTLIMITPOS: simple.JOINT_LIMIT_POS,
+    SensorType.TENDONLIMITPOS: simple.TENDON_LIMIT_POS,
     SensorType.FRAMEPOS: pos.framepos,
     SensorType.FRAMEQUAT: pos.framequat,
-    SensorType.FRAMEXAXIS: pos.framexaxis,
-    SensorType.FRAMEYAXIS: pos.frameyaxis,
-    SensorType.FRAMEZAXIS: pos.framezaxis,
-    SensorType.SUBTREECOM: pos.subtreecom,
+    SensorType.FRAMEXAXIS: partial(pos.frame_axis, k=0),
+    SensorType.FRAMEYAXIS: partial(pos.frame_axis, k=1),
+    SensorType.FRAMEZAXIS: partial(pos.frame_axis, k=2),
+    SensorType.SUBTREECOM: field_of_object("subtree_com"),
     SensorType.INSIDESITE: pos.insidesite,
     SensorType.E_POTENTIAL: pos.e_potential,
     SensorType.E_KINETIC: pos.e_kinetic,
@@ -53,15 +57,15 @@ VELOCITY = {
     SensorType.VELOCIMETER: vel.velocimeter,
     SensorType.GYRO: vel.gyro,
     SensorType.JOINTVEL: vel.jointvel,
-    SensorType.TENDONVEL: vel.tendonvel,
-    SensorType.ACTUATORVEL: vel.actuatorvel,
+    SensorType.TENDONVEL: field_of_object("ten_velocity"),
+    SensorType.ACTUATORVEL: field_of_object("actuator_velocity"),
     SensorType.BALLANGVEL: vel.ballangvel,
-    SensorType.JOINTLIMITVEL: vel.jointlimitvel,
-    SensorType.TENDONLIMITVEL: vel.tendonlimitvel,
+    SensorType.JOINTLIMITVEL: simple.JOINT_LIMIT_VEL,
+    SensorType.TENDONLIMITVEL: simple.TENDON_LIMIT_VEL,
     SensorType.FRAMELINVEL: vel.framelinvel,
     SensorType.FRAMEANGVEL: vel.frameangvel,
-    SensorType.SUBTREELINVEL: vel.subtreelinvel,
-    SensorType.SUBTREEANGMOM: vel.subtreeangmom,
+    SensorType.SUBTREELINVEL: field_of_object("subtree_linvel"),
+    SensorType.SUBTREEANGMOM: field_of_object("subtree_angmom"),
 }
 ACCELERATION = {
     SensorType.TOUCH: acc.touch,
@@ -69,11 +73,11 @@ ACCELERATION = {
     SensorType.ACCELEROMETER: acc.accelerometer,
     SensorType.FORCE: acc.force,
     SensorType.TORQUE: acc.torque,
-    SensorType.ACTUATORFRC: acc.actuatorfrc,
+    SensorType.ACTUATORFRC: field_of_object("actuator_force"),
     SensorType.JOINTACTFRC: acc.jointactfrc,
     SensorType.TENDONACTFRC: acc.tendonactfrc,
-    SensorType.JOINTLIMITFRC: acc.jointlimitfrc,
-    SensorType.TENDONLIMITFRC: acc.tendonlimitfrc,
+    SensorType.JOINTLIMITFRC: simple.JOINT_LIMIT_FRC,
+    SensorType.TENDONLIMITFRC: simple.TENDON_LIMIT_FRC,
     SensorType.FRAMELINACC: acc.framelinacc,
     SensorType.FRAMEANGACC: acc.frameangacc,
     SensorType.PLUGIN: plugin,
@@ -209,12 +213,8 @@ def _sensordata_indices(m: Model, ids: np.ndarray) -> np.ndarray:
 @per_structure
 def _sensor_of_entry(m) -> np.ndarray:
     """Return the sensor of each entry of sensordata."""
-    return np.repeat(np.arange(m.nsensor), m.sensor_dim)[np.argsort(_sensor_entries(m))]
-
-
-def _sensor_entries(m) -> np.ndarray:
-    """Return the indices in sensordata of all sensors, sensor by sensor."""
-    return np.concatenate([np.arange(a, a + n) for a, n in zip(m.sensor_adr, m.sensor_dim, strict=True)])
+    every = np.arange(m.nsensor)
+    return np.repeat(every, m.sensor_dim)[np.argsort(_sensordata_indices(m, every))]
 
 
 def _cut_off(m: Model, index: np.ndarray, value: Array) -> Array:

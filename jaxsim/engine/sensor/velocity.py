@@ -4,9 +4,9 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import MINVAL, ConstraintType, ObjType
+from jaxsim.core.types import MINVAL, ObjType
 from jaxsim.engine.kinematics import objects
-from jaxsim.engine.sensor.limit import first_limit
+from jaxsim.engine.sensor.position import references
 from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import matvec, matvec_t, take
 from jaxsim.math.rotation import cross
@@ -56,29 +56,9 @@ def jointvel(m: Model, d: Data, ids: np.ndarray) -> Array:
     return take(d.qvel, m.jnt_dofadr[m.sensor_objid[ids]])
 
 
-def tendonvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the velocity of a tendon."""
-    return take(d.ten_velocity, m.sensor_objid[ids])
-
-
-def actuatorvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the velocity of an actuator."""
-    return take(d.actuator_velocity, m.sensor_objid[ids])
-
-
 def ballangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Return the angular velocity of a ball joint."""
     return take(d.qvel, m.jnt_dofadr[m.sensor_objid[ids]][:, None] + np.arange(3))
-
-
-def jointlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the velocity of a joint with an active limit, along the limit; else zero."""
-    return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.vel)
-
-
-def tendonlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the velocity of a tendon with an active limit, along the limit; else zero."""
-    return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.vel)
 
 
 def _frame_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
@@ -88,11 +68,9 @@ def _frame_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
     """
     objtypes, objs = m.sensor_objtype[ids], m.sensor_objid[ids]
     v = objects.velocities(m, d, objtypes, objs)
-    has_ref = m.sensor_refid[ids] >= 0
+    has_ref, reftypes, refs = references(m, ids)
     if not has_ref.any():
         return v
-    reftypes = np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY)
-    refs = np.where(has_ref, m.sensor_refid[ids], 0)
     base = objects.velocities(m, d, reftypes, refs)
     arm = objects.positions(m, d, objtypes, objs) - objects.positions(m, d, reftypes, refs)
     mat = objects.rotations(m, d, reftypes, refs)
@@ -109,13 +87,3 @@ def framelinvel(m: Model, d: Data, ids: np.ndarray) -> Array:
 def frameangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Return the angular velocity of an object, relative to the reference object and in its frame if there is one."""
     return _frame_velocity(m, d, ids)[:, :3]
-
-
-def subtreelinvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the velocity of a subtree's centre of mass."""
-    return take(d.subtree_linvel, m.sensor_objid[ids])
-
-
-def subtreeangmom(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Return the angular momentum of a subtree about its centre of mass."""
-    return take(d.subtree_angmom, m.sensor_objid[ids])

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import JointType
+from jaxsim.engine.structure.tables import in_world
 
 
 class Edges(NamedTuple):
@@ -125,8 +126,7 @@ def edge_entries(m: Any) -> EdgeEntries:
 @per_structure
 def translates(m: Any) -> np.ndarray:
     """Return the mask of dofs (nv,) that are translations: slides, and the first three of free joints."""
-    kind, step = m.jnt_type[m.dof_jntid], np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
-    return (kind == JointType.SLIDE) | ((kind == JointType.FREE) & (step < 3))
+    return (m.jnt_type[m.dof_jntid] == JointType.SLIDE) | in_world(m)
 
 
 class Lattice(NamedTuple):

@@ -1,8 +1,7 @@
-"""Tables of features that the engine does not implement, and of features that it replaces by another method."""
+"""Features that the engine does not implement, and a table of features that it replaces by another method."""
 
 import functools
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
@@ -11,8 +10,6 @@ from jaxsim.core.layout import is_sparse, side_widths
 from jaxsim.core.model import Model
 from jaxsim.core.types import EnableBit, EqType, SolverType
 
-# (refused feature, its count in a model)
-REFUSED: tuple[tuple[str, Callable[[Model], int]], ...] = ()
 # (whether a model has the feature, its name, its replacement)
 SUBSTITUTED = (
     (
@@ -27,16 +24,8 @@ SUBSTITUTED = (
 )
 
 
-def _refused(m: Model) -> str | None:
-    found = [f"{name}: {int(count(m))}" for name, count in REFUSED if count(m)]
-    return "; ".join(found) or None
-
-
 def refuse(m: Model):
     """Raise UnsupportedError, naming the features, for a model with features that are not implemented."""
-    found = _refused(m)
-    if found:
-        raise UnsupportedError(f"not supported yet: {found}")
     awake = (EqType.TENDON, EqType.FLEX, EqType.FLEXVERT)
     if m.opt.enableflags & EnableBit.SLEEP and np.isin(m.eq_type, awake).any():
         raise UnsupportedError(

@@ -47,20 +47,20 @@ def add_terrain(spec: Spec, height: float, size: float, seed: int) -> None:
     for geom in [e for e in spec.worldbody.children if e.tag == "geom" and e.get("type") == "plane"]:
         bits = {k: geom.get(k) for k in ("contype", "conaffinity", "condim", "friction", "material")}
         geom.delete()
-    z = rough_ground(TERRAIN_CELLS, seed)
+    z = rough_ground(TERRAIN_CELLS, TERRAIN_CELLS, seed)
     rows = {"nrow": TERRAIN_CELLS, "ncol": TERRAIN_CELLS, "elevation": z.ravel()}
     spec.add("asset", "hfield", name="terrain", size=[size, size, height, 0.1], **rows)
     given = {k: v for k, v in bits.items() if v is not None}
     spec.worldbody.add("geom", name="terrain", type="hfield", hfield="terrain", **given)
 
 
-def rough_ground(cells: int, seed: int) -> np.ndarray:
-    """Smooth random heights (cells, cells) between 0 and 1: a sum of waves."""
+def rough_ground(nrow: int, ncol: int, seed: int) -> np.ndarray:
+    """Smooth random heights (nrow, ncol) between 0 and 1: a sum of waves."""
     rng = np.random.default_rng(seed)
-    y, x = np.meshgrid(np.linspace(0, 1, cells), np.linspace(0, 1, cells), indexing="ij")
-    z = np.zeros((cells, cells))
+    y, x = np.meshgrid(np.linspace(0, 1, nrow), np.linspace(0, 1, ncol), indexing="ij")
+    z = np.zeros((nrow, ncol))
     for _ in range(24):
-        k, phase = rng.normal(size=2) * 2 * np.pi * cells / 12, rng.uniform(0, 2 * np.pi)
+        k, phase = rng.normal(size=2) * 2 * np.pi * ncol / 12, rng.uniform(0, 2 * np.pi)
         z += np.sin(k[0] * x + k[1] * y + phase)
     return (z - z.min()) / np.ptp(z)
 

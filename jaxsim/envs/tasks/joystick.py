@@ -10,6 +10,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Info, KinematicEnv
+from jaxsim.envs.locomotion.edit import rough_ground
 from jaxsim.envs.locomotion.rewards import feet_phase
 from jaxsim.envs.tasks.rewards import within
 from jaxsim.math.rotation import quat_conj, quat_rotate
@@ -149,12 +150,5 @@ class Joystick(KinematicEnv):
 
 def terrain(m: jaxsim.Model, config: JoystickConfig) -> np.ndarray:
     """Heights (nrow * ncol,) of a smooth random ground, relative to the field's size; the greatest is `roughness`."""
-    nrow, ncol = int(m.hfield_nrow[0]), int(m.hfield_ncol[0])
-    rng = np.random.default_rng(config.terrain_seed)
-    y, x = np.meshgrid(np.linspace(0, 1, nrow), np.linspace(0, 1, ncol), indexing="ij")
-    z = np.zeros((nrow, ncol))
-    for _ in range(24):
-        k, phase = rng.normal(size=2) * 2 * np.pi * ncol / 12, rng.uniform(0, 2 * np.pi)
-        z += np.sin(k[0] * x + k[1] * y + phase)
-    z = (z - z.min()) / np.ptp(z)
-    return (z * config.roughness / float(m.hfield_size[0, 2])).ravel()
+    ground = rough_ground(int(m.hfield_nrow[0]), int(m.hfield_ncol[0]), config.terrain_seed)
+    return (ground * config.roughness / float(m.hfield_size[0, 2])).ravel()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 
@@ -39,23 +37,12 @@ def _cell(x: np.ndarray, low: np.ndarray, high: np.ndarray, count: np.ndarray) -
 
 def _reachable(free: np.ndarray) -> np.ndarray:
     """Return the free cells that are connected to the outside through free neighbours."""
-    found = np.zeros_like(free)
-    for axis, side in itertools.product(range(3), (0, -1)):
-        where: list[slice | int] = [slice(None)] * 3
-        where[axis] = side
-        found[tuple(where)] = True
-    found &= free
-    while True:
-        grown = found.copy()
-        for axis in range(3):
-            lower, upper = [slice(None)] * 3, [slice(None)] * 3
-            lower[axis], upper[axis] = slice(None, -1), slice(1, None)
-            grown[tuple(upper)] |= found[tuple(lower)]
-            grown[tuple(lower)] |= found[tuple(upper)]
-        grown &= free
-        if np.array_equal(grown, found):
-            return found
-        found = grown
+    from scipy.ndimage import binary_propagation  # imported here, since few models need it
+
+    around = np.pad(free, 1, constant_values=True)
+    outside = np.zeros_like(around)
+    outside[0, 0, 0] = True
+    return binary_propagation(outside, mask=around)[1:-1, 1:-1, 1:-1]
 
 
 def lonely_nodes(empty: np.ndarray, order: int) -> np.ndarray:

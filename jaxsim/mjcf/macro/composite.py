@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from jaxsim.mjcf.defaults import DefaultClass
-from jaxsim.mjcf.macro.composite_skin import add_skin
+from jaxsim.mjcf.macro.composite_skin import add_skin, size_of
 from jaxsim.mjcf.pose import axes_to_quat, conjugate, mul_quat, rotate, turn, unit
 from jaxsim.mjcf.references import DeclaredNames
 from jaxsim.mjcf.schema.element_type import SCHEMA
@@ -22,7 +22,7 @@ PLAIN_CLASS = "(composite)"
 """The default class of elements that a composite makes: MJCF's own defaults, whatever class contains the composite."""
 
 CABLE_PLUGIN = "mujoco.elasticity.cable"
-INSTANCE = SCHEMA.children["extension"].children["plugin"].children["instance"]
+_INSTANCE = SCHEMA.children["extension"].children["plugin"].children["instance"]
 _INSTEAD = {"particle": "replicate", "grid": "flexcomp", "rope": "cable", "loop": "flexcomp", "cloth": "flexcomp"}
 _JOINT_ATTRIBUTES_UNUSED = ("kind", "type", "axis", "solreffix", "solimpfix", "limited")
 
@@ -64,11 +64,17 @@ def _plugin(element: Element, into: Element) -> Element | None:
     plugin.attrs = dict(written.attrs)
     if not written.attrs.get("instance"):
         plugin.attrs["instance"] = f"composite{element.attrs.get('prefix', '')}"
-        made = into.append(Element(INSTANCE, written.source))
-        made.attrs["name"] = plugin.attrs["instance"]
-        for config in written.children:
-            made.append(config.copy())
+        add_instance(into, written, plugin.attrs["instance"])
     return plugin
+
+
+def add_instance(into: Element, written: Element, name: str) -> Element:
+    """Append the instance of a plugin to `into`, with the configuration `written` in a macro; return it."""
+    made = into.append(Element(_INSTANCE, written.source))
+    made.attrs["name"] = name
+    for config in written.children:
+        made.append(config.copy())
+    return made
 
 
 def _count(element: Element) -> list[int]:
@@ -78,7 +84,7 @@ def _count(element: Element) -> list[int]:
     vertex = element.attrs.get("vertex")
     if min(count) < 1:
         raise element.error("count must be positive")
-    if vertex is None and not np.any(_size(element)):
+    if vertex is None and not np.any(size_of(element, 1.0)):
         raise element.error("size must be positive")
     if vertex is not None:
         if count[0] > 1:
@@ -93,18 +99,11 @@ def _count(element: Element) -> list[int]:
     return count
 
 
-def _size(element: Element) -> np.ndarray:
-    size = np.array([1.0, 0.0, 0.0])
-    written = element.attrs.get("size", ())
-    size[: len(written)] = written
-    return size
-
-
 def _points(element: Element, count: list[int]) -> np.ndarray:
     """Compute the vertices of the cable (n, 3), rounded to float32 as in MuJoCo."""
     if "vertex" in element.attrs:
         return element.attrs["vertex"].astype(np.float32).reshape(-1, 3)
-    size, n = _size(element), count[0]
+    size, n = size_of(element, 1.0), count[0]
     steps = np.arange(n)
     shapes = {
         "s": steps * size[0] / (n - 1),
@@ -184,9 +183,7 @@ def _made(element: Element, body: Element, tag: str, name: str, unused: tuple[st
 def _add_geom(element: Element, body: Element, name: str, length: float) -> None:
     geom = _made(element, body, "geom", name)
     if geom.attrs["type"] == "box":
-        size = np.zeros(3)
-        written = geom.attrs.get("size", np.zeros(3))
-        size[: len(written)] = written
+        size = size_of(geom)
         size[0] = length / 2
         geom.attrs.update(size=size, pos=np.array([length / 2, 0.0, 0.0]))
     else:

@@ -23,11 +23,9 @@ def add_skin(element: Element, spec: Spec, n: int) -> None:
     look = element.child("skin")
     attrs = look.attrs if look is not None else {}
     sub = int(max(attrs.get("subgrid", 0), 0))
-    size = np.zeros(3)
     geom = element.child("geom")
     assert geom is not None
-    written = geom.attrs.get("size", ())
-    size[: len(written)] = written
+    size = size_of(geom)
     prefix = element.attrs.get("prefix", "")
     rows = 3 if sub else 2
     along, across = n + (n - 1) * sub, rows + (rows - 1) * sub
@@ -53,6 +51,12 @@ def add_skin(element: Element, spec: Spec, n: int) -> None:
         vertices, weight = weights[bone]
         both = np.stack([vertices, vertices + along * across], axis=1).ravel()
         child.set(vertid=both, vertweight=np.repeat(weight, 2).astype(np.float32))
+
+
+def size_of(element: Element, x: float = 0.0) -> np.ndarray:
+    """Return the three numbers of a size as written, those left out zero, the first of them `x`."""
+    written = element.attrs.get("size", ())
+    return np.array([*written, *(x, 0.0, 0.0)[len(written) :]])
 
 
 def _faces(along: int, across: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from jaxsim.mjcf.defaults import DefaultClass, resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells, lonely_nodes
 from jaxsim.mjcf.flexcomp.grids import BOX_TYPES, GIVEN_TYPES, FlexShape, make_shape
 from jaxsim.mjcf.flexcomp.pins import pinned_points
-from jaxsim.mjcf.macro.composite import INSTANCE, PLAIN_CLASS
+from jaxsim.mjcf.macro.composite import PLAIN_CLASS, add_instance
 from jaxsim.mjcf.pose import orientation, rotate, unit
 from jaxsim.mjcf.references import DeclaredNames
 from jaxsim.mjcf.schema.element_type import SCHEMA
@@ -76,10 +76,7 @@ def _parent(element: Element, into: Element) -> Element:
 
 
 def _inside_body(element: Element) -> bool:
-    for around in element.ancestors():
-        if around.tag in ("body", "replicate"):
-            return around.tag == "body"
-    return False
+    return next((around.tag == "body" for around in element.ancestors() if around.tag in ("body", "replicate")), False)
 
 
 def _check(element: Element, a: dict) -> None:
@@ -269,10 +266,7 @@ def _add_plugin(element: Element, into: Element, bodies: list[Element], names: D
     instance = written.attrs.get("instance")
     if not instance:
         instance = f"flexcomp_{element.attrs['name']}"
-        made = into.append(Element(INSTANCE, written.source))
-        made.attrs["name"] = instance
-        for config in written.children:
-            made.append(config.copy())
+        made = add_instance(into, written, instance)
         check_name_free(made, names)
         names.add(made)
     for body in bodies:

@@ -8,8 +8,8 @@ from jaxsim.core.allocate import allocate, reset_to_keyframe
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates
-from jaxsim.engine.collision.convex.hull import BOX_SIGNS
 from jaxsim.engine.collision.parameters import margins
+from jaxsim.engine.collision.shapes import BOX_SIGNS
 from jaxsim.engine.kinematics.kinematics import kinematics
 from jaxsim.engine.structure.geom_bounds import hull_vertices
 from jaxsim.math.arrays import inner, matvec, matvec_t

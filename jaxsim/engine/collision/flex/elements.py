@@ -86,16 +86,9 @@ def _box_edge(_: Any, g: Geoms, e: Elements, margin: Array, count: Array) -> Pai
     return found._replace(normal=-found.normal)
 
 
-def _sphere_triangle(_: Any, g: Geoms, e: Elements, margin: Array, count: Array) -> PairContacts:
-    return sphere_triangles(g, e.vertex, e.radius, margin, e.one)
-
-
-def _box_triangle(_: Any, g: Geoms, e: Elements, margin: Array, count: Array) -> PairContacts:
-    return box_triangles(g, e.vertex, e.radius, margin, e.one)
-
-
-def _capsule_triangle(_: Any, g: Geoms, e: Elements, margin: Array, count: Array) -> PairContacts:
-    return capsule_triangles(g, e.vertex, e.radius, margin, e.one)
+def _with_triangles(find: Callable[..., PairContacts]) -> Callable[..., PairContacts]:
+    """Return a collider of triangles, given its function of their vertices and radii."""
+    return lambda _, g, e, margin, count: find(g, e.vertex, e.radius, margin, e.one)
 
 
 def _convex_setup(m: Any, geom: np.ndarray, dim: int) -> Any:
@@ -150,9 +143,9 @@ GEOM_COLLIDERS: dict[tuple[int, int], GeomCollider] = {
     (GeomType.SPHERE, 1): GeomCollider(_sphere_edge, 1),
     (GeomType.CAPSULE, 1): GeomCollider(_capsule_edge, 2),
     (GeomType.BOX, 1): GeomCollider(_box_edge, 2),
-    (GeomType.SPHERE, 2): GeomCollider(_sphere_triangle, 1),
-    (GeomType.BOX, 2): GeomCollider(_box_triangle, 11),
-    (GeomType.CAPSULE, 2): GeomCollider(_capsule_triangle, 5),
+    (GeomType.SPHERE, 2): GeomCollider(_with_triangles(sphere_triangles), 1),
+    (GeomType.BOX, 2): GeomCollider(_with_triangles(box_triangles), 11),
+    (GeomType.CAPSULE, 2): GeomCollider(_with_triangles(capsule_triangles), 5),
     **{(GeomType.HFIELD, dim): GeomCollider(_hfield_element, MAXCONPAIR, _hfield_setup) for dim in (1, 2, 3)},
     **_CONVEX_COLLIDERS,
 }

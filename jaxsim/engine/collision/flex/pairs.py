@@ -67,14 +67,19 @@ def relations(m: Any) -> list[Relation]:
     return out
 
 
+def margin_of(m: Any, relation: Relation) -> Array:
+    """Return the margin of two flexes; zero for a flex with itself."""
+    f, g = relation.flex
+    if f == g:
+        return jnp.zeros(())
+    return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else m.flex_margin[f] + m.flex_margin[g]
+
+
 def near_elements(m: Any, d: Any, relation: Relation) -> NearElements:
     """Return the pairs of elements whose boxes overlap and that share no body. Source: mj_collideElems."""
     f, g = relation.flex
     box = lax.stop_gradient(d.flexelem_aabb)
-    margin = jnp.zeros((), box.dtype)
-    if f != g:
-        override = m.opt.enableflags & EnableBit.OVERRIDE
-        margin = jnp.asarray(m.opt.o_margin if override else m.flex_margin[f] + m.flex_margin[g], box.dtype)
+    margin = jnp.asarray(margin_of(m, relation), box.dtype)
     element = relation.first if f == g else np.concatenate([relation.first, relation.second])
     small = len(relation.first) * len(relation.second) <= TABLE_MAX_PAIRS
     capacity = _capacity(relation)

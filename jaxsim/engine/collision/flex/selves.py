@@ -13,9 +13,9 @@ from jaxsim.engine.collision.convex.convex import convex_pairs, shapes_touch
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.elements import Elements, edge_capsules, element_search, element_shapes
 from jaxsim.engine.collision.flex.found import Found, found_of
-from jaxsim.engine.collision.flex.pairs import NearElements, Relation, near_elements, relations
+from jaxsim.engine.collision.flex.pairs import NearElements, Relation, margin_of, near_elements, relations
 from jaxsim.engine.collision.flex.rounding import run_time_one
-from jaxsim.engine.collision.flex.trees import leaf_pairs, node_surfaces, tree_keys
+from jaxsim.engine.collision.flex.trees import leaf_pairs, node_surfaces, tree_keys, tree_paths
 from jaxsim.engine.collision.flex.triangle import face_vertex, sphere_triangle
 from jaxsim.engine.collision.primitive.capsule import capsule_capsule
 from jaxsim.engine.collision.primitive.sphere import sphere_capsule
@@ -71,7 +71,7 @@ def _of_relations(m: Any, d: Any, group: list[Relation], search: bool) -> Found 
     in_rank = jnp.asarray([r.mode in (FlexSelf.BVH, FlexSelf.SAP) for r in group])[which]
     swap = in_rank & (gather(rank, element[:, 0]) > gather(rank, element[:, 1]))
     element = jnp.where(swap[:, None], element[:, ::-1], element)
-    margin = jnp.stack([_margin(m, r) for r in group]).astype(d.flexvert_xpos.dtype)
+    margin = jnp.stack([margin_of(m, r) for r in group]).astype(d.flexvert_xpos.dtype)
     if search:
         index, real, _ = compact(real, len(real))
         element, which = gather(element, index), gather(which, index)
@@ -96,30 +96,12 @@ def _of_relations(m: Any, d: Any, group: list[Relation], search: bool) -> Found 
     return found._replace(dropped=found.dropped + dropped + sum(x.dropped for x in near))
 
 
-def _margin(m: Any, r: Relation) -> Array:
-    """Return the margin of two flexes; zero for a flex with itself."""
-    f, g = r.flex
-    if f == g:
-        return jnp.zeros(())
-    return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else m.flex_margin[f] + m.flex_margin[g]
-
-
 def _ranks(m: Any, group: list[Relation], near: list[NearElements]) -> Array:
     """Return the positions (nflexelem,) of elements in MuJoCo's search order, for flexes whose contacts it sorts."""
-    rank = jnp.asarray(_leaf_rank(m))
+    rank = jnp.asarray(tree_paths(m).element[:, -1])  # the leaves
     for r, x in zip(group, near, strict=True):
         if r.mode == FlexSelf.SAP:
             rank = rank.at[r.first].set(x.rank)
-    return rank
-
-
-def _leaf_rank(m: Any) -> np.ndarray:
-    """Return the node of each element in the tree of its flex (nflexelem,)."""
-    rank = np.zeros(m.nflexelem, np.int32)
-    for f in np.flatnonzero(m.flex_bvhadr >= 0):
-        node = m.flex_bvhadr[f] + np.arange(m.flex_bvhnum[f])
-        leaf = node[m.bvh_nodeid[node] >= 0]
-        rank[m.flex_elemadr[f] + m.bvh_nodeid[leaf]] = leaf
     return rank
 
 

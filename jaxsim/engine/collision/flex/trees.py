@@ -80,8 +80,7 @@ def _levels(m: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 def _leaf_nodes(m: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the elements that are leaves of trees, and their dynamic nodes."""
     element = np.flatnonzero(static.in_tree(m))
-    paths = tree_paths(m)
-    return element, paths.element[element, paths.element_depth[element]] - m.nbvhstatic
+    return element, tree_paths(m).element[element, -1] - m.nbvhstatic
 
 
 def node_boxes(m: Any, d: Any) -> Array:

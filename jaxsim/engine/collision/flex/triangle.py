@@ -9,11 +9,10 @@ import numpy as np
 
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.collision.flex.rounding import along, cross, direction, dot, turned, turned_back
-from jaxsim.engine.collision.shapes import Geoms, PairContacts
+from jaxsim.engine.collision.shapes import BOX_SIGNS, Geoms, PairContacts
 from jaxsim.math import safe
 from jaxsim.math.safe import Array
 
-CORNERS = np.array([[(i >> k & 1) * 2.0 - 1 for k in range(3)] for i in range(8)])  # of a box, x changes fastest
 EDGES = np.array([[0, 1], [1, 2], [2, 0]], np.int32)  # of a triangle
 END = MINVAL  # of a capsule's segment, in parts of its length
 
@@ -90,7 +89,7 @@ def box_triangles(a: Geoms, triangle: Array, thickness: Array, margin: Array, on
     normal = turned(a.mat[:, None], outward, one)
     pos = along(triangle, normal, -(radius + dist * 0.5), one)
 
-    corner = a.pos[:, None] + turned(a.mat[:, None], size * CORNERS.astype(local.dtype), one)
+    corner = a.pos[:, None] + turned(a.mat[:, None], size * BOX_SIGNS.astype(local.dtype), one)
     found = sphere_triangle(corner, jnp.zeros_like(corner[..., 0]), triangle[:, None], radius, reach, one)
     both = zip((dist, pos, normal, near), found, strict=True)
     return PairContacts(*(jnp.concatenate(x, axis=1) for x in both))

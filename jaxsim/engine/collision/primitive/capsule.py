@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.collision.primitive.sphere import sphere_in_box, spheres
-from jaxsim.engine.collision.shapes import Geoms, PairContacts, min_length
+from jaxsim.engine.collision.shapes import BOX_SIGNS, Geoms, PairContacts, min_length
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.jvp import sum_of_tangents
@@ -25,10 +25,10 @@ def segment_determinant(ma: Array, mb: Array, mc: Array) -> tuple[Array, Array]:
 def _nearest_parameters(ma: Array, mb: Array, mc: Array, u: Array, v: Array, det: Array) -> tuple[Array, Array]:
     """Return the parameters in [-1, 1] of the nearest points of two segments that are not parallel."""
     x1, x2 = safe.divide(mc * u - mb * v, det), safe.divide(ma * v - mb * u, det)
-    side1 = jnp.where(x1 > 1, 1, jnp.where(x1 < -1, -1, 0)).astype(x1.dtype)
+    side1 = _beyond_end(x1)
     x2 = jnp.where(side1 == 0, x2, safe.divide(v - side1 * mb, mc))
     x1 = jnp.where(side1 == 0, x1, side1)
-    side2 = jnp.where(x2 > 1, 1, jnp.where(x2 < -1, -1, 0)).astype(x2.dtype)
+    side2 = _beyond_end(x2)
     x1 = jnp.where(side2 == 0, x1, jnp.clip(safe.divide(u - side2 * mb, ma), -1, 1))
     return x1, jnp.where(side2 == 0, x2, side2)
 
@@ -87,7 +87,7 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 # the twelve edges of a box: axis, lower corner, and the corner's signs, zero along the axis
 EDGE_AXIS = np.repeat(np.arange(3, dtype=np.int32), 4)
 EDGE_LOWER_CORNER = np.array([i for j in range(3) for i in range(8) if not i & (1 << j)], np.int32)
-EDGE_SIGN = np.where((EDGE_LOWER_CORNER[:, None] >> np.arange(3)) & 1, 1.0, -1.0) * (EDGE_AXIS[:, None] != np.arange(3))
+EDGE_SIGN = BOX_SIGNS[EDGE_LOWER_CORNER] * (EDGE_AXIS[:, None] != np.arange(3))
 
 
 def capsule_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:

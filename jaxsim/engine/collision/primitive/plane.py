@@ -1,19 +1,16 @@
 """Colliders of planes with spheres, capsules, cylinders, boxes, ellipsoids and mesh hulls."""
 
-import itertools
-
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.engine.collision.convex.hull import PlaneMeshContext, touching_vertices
-from jaxsim.engine.collision.shapes import Geoms, PairContacts, min_length, single_contact, unit
+from jaxsim.engine.collision.shapes import BOX_SIGNS, Geoms, PairContacts, min_length, single_contact, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 
 MESH_MIN_SPREAD = 0.3  # of further vertices of a mesh from the first, relative to its bound
-CORNER_SIGNS = np.array([c[::-1] for c in itertools.product([-1.0, 1.0], repeat=3)])  # x changes fastest
 
 
 def plane_sphere(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
@@ -69,7 +66,7 @@ def plane_cylinder(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 def plane_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
     """Compute the contacts of a plane with a box: the first four of its lower corners within the margin."""
     normal = a.axis[:, None]
-    corner = matvec(b.mat[:, None], CORNER_SIGNS.astype(b.size.dtype) * b.size[:, None])
+    corner = matvec(b.mat[:, None], BOX_SIGNS.astype(b.size.dtype) * b.size[:, None])
     height = inner(corner, normal)
     dist = inner(b.pos - a.pos, normal[:, 0])[:, None] + height
     near = (dist <= margin[:, None]) & (height <= 0)
