@@ -12,12 +12,14 @@ import jaxsim
 from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.native import compiler, compute, vectors
 from jaxsim.native.c_source import function_units
-from jaxsim.native.compute import is_known
+from jaxsim.native.compute import has_large_matrices, is_known
 from jaxsim.native.core_program import core_program
 from jaxsim.native.function import choices_of
 from jaxsim.native.jaxpr import CORE, MOST_CONSTANTS, flatten
+from jaxsim.native.segments import tables_apart
 from jaxsim.native.stage import stage
 from jaxsim.native.sums import sums_in_order
+from tests.paths import MODELS
 
 pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
 PENDULUM = """<mujoco><worldbody><body><joint axis="0 1 0" limited="true" range="-10 10"/>
@@ -62,6 +64,49 @@ def test_products_of_matrices_are_sums_by_rows():
         return product, 0.5 * (square + square.T)
 
     assert_same(function, x, y)
+
+
+@pytest.mark.parametrize(("other", "dtype", "kind"), [((50,), "float32", "float"), ((7, 50), "float64", "double")])
+def test_products_of_long_rows_are_those_of_vectors(other, dtype, kind):
+    """Rows of 50 terms: vectors of four or eight, and two more; both operands are made by the program."""
+    x, y = (jnp.sin(jnp.arange(np.prod(n), dtype=dtype)).reshape(n) for n in ((6, 50), other))
+
+    def function(x, y):
+        return jnp.tensordot(jnp.cumsum(x, 0), jnp.cumsum(y, 0), (-1, -1))
+
+    assert_same(function, x, y)
+    assert f"dot_{kind}(" in "".join(function_units("world", flatten(jax.make_jaxpr(function)(x, y), CORE)))
+
+
+def test_large_constants_that_are_mostly_zeros_are_sums_of_the_other_entries():
+    """Sums over pairs of neighbours: a matrix of 10,000 numbers, of which 199 are written."""
+    pairs = np.eye(100, dtype=np.float32) + np.eye(100, k=1, dtype=np.float32)
+    dense = np.sin(np.arange(100.0 * 100, dtype=np.float32)).reshape(100, 100)
+
+    def function(x):
+        return pairs @ x, dense @ x
+
+    x = jnp.cos(jnp.arange(100.0 * 6)).reshape(100, 6)
+    assert_same(function, x)
+    flat, tables = tables_apart(flatten(jax.make_jaxpr(function)(x), CORE), CORE)
+    assert len(tables) == 1 and tables[0].shape == dense.shape and len(flat.inputs) == 2
+
+
+@pytest.mark.parametrize(("n", "is_large"), [(20, False), (300, True)])
+def test_large_matrices_are_left_to_a_library(n, is_large):
+    def function(x):
+        return jnp.linalg.cholesky(x @ x.T + 4 * n * jnp.eye(n))
+
+    assert has_large_matrices(flatten(jax.make_jaxpr(function)(jnp.ones((n, n))), CORE).operations) == is_large
+    assert ("jaxsim_" in text_of(function, jnp.ones((n, n)))) != is_large
+
+
+@pytest.mark.parametrize("name", ["rope_bridge", "soft_gripper"])
+def test_a_step_of_flexes_is_a_program(name):
+    """XLA has calls, which compute what follows from the model alone and the step, and the shapes of their operands."""
+    m = jaxsim.load_model(MODELS / f"{name}.xml")
+    text = jax.jit(jaxsim.step).lower(m, jaxsim.make_data(m)).as_text()
+    assert set(re.findall(r"stablehlo\.(\w+)", text)) <= {"custom_call", "broadcast_in_dim", "reshape", "constant"}
 
 
 def test_constants_are_constants_within_loops():
