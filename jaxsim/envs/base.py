@@ -24,10 +24,10 @@ from jaxsim.core.data import Data
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED
+from jaxsim.engine.actuation.forces import control_range
 from jaxsim.engine.step.rollout import step_of_state
 from jaxsim.engine.structure.checks import restart
 from jaxsim.math.safe import Array
-from jaxsim.viewer.rollouts import control_range
 
 Info = dict[str, Any]
 

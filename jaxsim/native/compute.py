@@ -17,18 +17,12 @@ from jaxsim.native.statements import STATEMENTS
 from jaxsim.native.storage import arrays_to_store, limit_of_operand, limit_of_spread, picks_few
 from jaxsim.native.sums import (
     LANES_OF_SUM,
-    block_of_product,
-    blocked_product,
     groups_of_totals,
     has_sparse_factor,
     long_cumsum,
-    product_by_rows,
-    product_of_rows,
+    product_of_matrices,
     reduced_in_parts,
     running,
-    shared_sums,
-    sparse_product,
-    sums_in_order,
     write_totals,
 )
 from jaxsim.native.uniform import SYSTEMS_PRIMITIVES
@@ -206,18 +200,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [running(w, op, operands[0], target)]
     if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
         return [long_cumsum(w, op, operands[0], target)]
-    if op.name == "dot_general" and w.lanes == 1 and (product := sums_in_order(w, op, operands, target)) is not None:
+    if op.name == "dot_general" and (product := product_of_matrices(w, op, operands, target)) is not None:
         return [product]
-    if op.name == "dot_general" and w.lanes == 1 and (product := sparse_product(w, op, operands)) is not None:
-        return [with_reads(op, product, operands)]
-    if op.name == "dot_general" and w.lanes == 1 and (product := product_of_rows(w, op, operands, target)) is not None:
-        return [product]
-    if op.name == "dot_general" and w.lanes == 1 and (product := product_by_rows(w, op, operands, target)) is not None:
-        return [product]
-    if op.name == "dot_general" and w.lanes > 1 and (product := shared_sums(w, op, operands, target)) is not None:
-        return [product]
-    if op.name == "dot_general" and w.lanes > 1 and (block := block_of_product(w, op, operands)) is not None:
-        return [blocked_product(w, op, operands, block, target)]
     return [with_reads(op, x, operands) for x in EXPRESSIONS[op.name](op, operands)]
 
 

@@ -42,6 +42,16 @@ typedef ptrdiff_t INDEX;
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+/* memory of a call */
+static void* allocated(size_t bytes) {
+  void* memory = malloc(bytes);
+  if (!memory) {
+    fputs("jaxsim: no memory left\n", stderr);
+    abort();
+  }
+  return memory;
+}
+#ifndef WIDE
 /* the product of two vectors, as eight sums (double: four): a compiler may not change the order of one */
 #define DOT(type) \
   typedef type some_##type __attribute__((vector_size(32))); \
@@ -59,19 +69,9 @@ typedef ptrdiff_t INDEX;
     for (int k = 0; k < SOME; ++k) all += sums[k]; \
     return all; \
   }
-#ifndef WIDE
 DOT(float)
 DOT(double)
 #endif
-/* memory of a call */
-static void* allocated(size_t bytes) {
-  void* memory = malloc(bytes);
-  if (!memory) {
-    fputs("jaxsim: no memory left\n", stderr);
-    abort();
-  }
-  return memory;
-}
 #endif
 
 #if LANES == 1

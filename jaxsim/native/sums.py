@@ -21,6 +21,7 @@ from jaxsim.native.writer import (
     Writer,
     named,
     result_buffer,
+    with_reads,
     written_out,
 )
 
@@ -187,6 +188,13 @@ def long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Va
     return w.stored(buffer, out.shape)
 
 
+def product_of_matrices(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:
+    """Write a matrix product in the first form that suits it; None if its entries are best computed one by one."""
+    forms = (sums_in_order, sparse_product, product_of_rows, product_by_rows)
+    forms = forms if w.lanes == 1 else (shared_sums, blocked_product)
+    return next((found for form in forms if (found := form(w, op, operands, target)) is not None), None)
+
+
 def sums_in_order(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:
     """Write the product with a constant matrix, such as sums over subtrees: parts that rows share are summed once.
 
@@ -244,7 +252,7 @@ def _add(
     w.written(buffer)
 
 
-def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value | None:
+def sparse_product(w: Writer, op: Operation, operands: Sequence[Value], _: Buffer | None) -> Value | None:
     """Return the product with a constant matrix, mostly zeros, as sums over its other entries; None for others."""
     factor, out = _constant_factor(op), op.outputs[0]
     x = operands[0 if factor is None else factor.side]
@@ -267,7 +275,8 @@ def sparse_product(w: Writer, op: Operation, operands: Sequence[Value]) -> Value
         return total
 
     mean = -(-len(rows) // len(matrix))
-    return Value(out.shape, out.dtype, entry, mean * (x.cost + CYCLES_OF_LOAD + 1), uniform=x.uniform)
+    found = Value(out.shape, out.dtype, entry, mean * (x.cost + CYCLES_OF_LOAD + 1), uniform=x.uniform)
+    return with_reads(op, found, operands)
 
 
 def has_sparse_factor(op: Operation) -> bool:
@@ -404,7 +413,7 @@ def product_by_rows(w: Writer, op: Operation, operands: Sequence[Value], target:
     return w.stored(buffer, out.shape)
 
 
-def block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:
+def _block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:
     """Return rows and columns of the blocks of a matrix product; None if blocks gain too little over single entries."""
     (a, b), out = operands, op.outputs[0]
     (ca, cb), (batch, _) = op.params["dimension_numbers"]
@@ -422,10 +431,11 @@ def block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tup
     return best if cost(*best) < 0.8 * cost(1, 1) and best != (1, 1) else None
 
 
-def blocked_product(
-    w: Writer, op: Operation, operands: Sequence[Value], block: tuple[int, int], target: Buffer | None
-) -> Value:
+def blocked_product(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value | None:
     """Write a blocked matrix product: a lane computes blocks, and uses each entry that it reads for several sums."""
+    block = _block_of_product(w, op, operands)
+    if block is None:
+        return None
     (a, b), out = operands, op.outputs[0]
     (ca, cb), _ = op.params["dimension_numbers"]
     blocks = [-(-n // size) for n, size in zip(out.shape, block, strict=True)]

@@ -23,6 +23,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.engine.actuation.forces import control_range
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import cores
 from jaxsim.native.jaxpr import PLAIN_FORMS
@@ -196,7 +197,7 @@ def memory(compiled: Any) -> Figures | None:
 def prepare(m: Model, settings: BenchSettings, nworld: int | None) -> Data:
     """Batch of `nworld` worlds with controls, after `settle` steps; for None, one world without a batch axis."""
     d = jaxsim.make_data(m, settings.keyframe, nworld)
-    low, high = rollouts.control_range(m)
+    low, high = control_range(m)
     draw = np.random.default_rng(settings.seed).uniform(low, high, d.ctrl.shape)
     ctrl = np.clip((1 - settings.noise) * np.asarray(d.ctrl) + settings.noise * draw, low, high)
     d = d.replace(ctrl=ctrl)

@@ -19,6 +19,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED, WarningType
+from jaxsim.engine.actuation.forces import control_range
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.step.rollout import select
 from jaxsim.math.safe import Array
@@ -83,13 +84,6 @@ class RolloutResult:
     run_s: float
 
     __repr__ = describe_struct
-
-
-def control_range(m: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limit of the control of each actuator; [-1, 1] where it has none."""
-    low, high = np.asarray(m.actuator_ctrlrange).reshape(-1, 2).T
-    limited = np.asarray(m.actuator_ctrllimited, bool)
-    return np.where(limited, low, -1.0), np.where(limited, high, 1.0)
 
 
 def random_controls(m: Model, plan: RolloutPlan, seed: int) -> Callable[[Array, Array], Array]:

@@ -16,13 +16,13 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
+from jaxsim.engine.actuation.forces import control_range
 from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.math.safe import Array
 from jaxsim.viewer.deformables import surface_triangles, surfaces
 from jaxsim.viewer.frames import FLEX, TENDON, place
 from jaxsim.viewer.glb import glb_bytes
 from jaxsim.viewer.html import quaternions, sky_colours
-from jaxsim.viewer.rollouts import control_range
 from jaxsim.viewer.shapes import geom_material, geom_triangles, joint_axes, tendon_segments, visible
 
 try:

@@ -10,7 +10,7 @@ from jax import lax
 
 import jaxsim
 from jaxsim.engine.step.forward import step_by_stages
-from jaxsim.native import compiler, compute, vectors
+from jaxsim.native import compiler, sums, vectors
 from jaxsim.native.c_source import function_units
 from jaxsim.native.compute import has_large_matrices, is_known
 from jaxsim.native.core_program import core_program
@@ -126,7 +126,7 @@ def test_constants_are_constants_within_loops():
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compute, "sums_in_order", spied)
+        patch.setattr(sums, "sums_in_order", spied)
         function_units("f", flatten(jax.make_jaxpr(function)(x), CORE))
     assert len(products) == 1 and products[0] is not None
 

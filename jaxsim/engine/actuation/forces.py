@@ -212,3 +212,10 @@ def _limit_tendon_force(m: Model, force: Array) -> Array:
     bounds = take(m.tendon_actfrcrange, np.where(limited, tendon, 0))
     clipped = xp.minimum(xp.maximum(total, bounds[:, 0]), bounds[:, 1])
     return force * xp.where(limited & (total != 0), divide(clipped, total, 1.0), 1)
+
+
+def control_range(m: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lower and the upper limit (nu,) of the control of each actuator; -1 and 1 where it has none."""
+    low, high = np.asarray(m.actuator_ctrlrange).reshape(-1, 2).T
+    limited = np.asarray(m.actuator_ctrllimited, bool)
+    return np.where(limited, low, -1.0), np.where(limited, high, 1.0)

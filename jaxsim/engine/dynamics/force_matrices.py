@@ -7,7 +7,7 @@ model, those along a single direction, and models without masks of dofs (`Tree.p
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -72,6 +72,29 @@ def place_of(m: Model, d: Data) -> Place | None:
     return Place({**numbers, "gravity": m.opt.gravity, "mocap": (d.mocap_pos, d.mocap_quat)}, d.qpos, m.structure)
 
 
+def _by_matrix(place: Place, operands: Any, value: Array, terms: Callable[..., tuple[Array, Sequence[Any]]]) -> Array:
+    """Return a force (nv,), whose derivative by the place is a product with a matrix where there are many directions.
+
+    `terms(place, operands, tangents)` are that matrix (nv, nv), and terms of `sum_of_tangents` for the operands.
+    """
+
+    @jax.custom_jvp
+    def same(place: Place, operands: Any, value: Array) -> Array:
+        return value
+
+    def rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        place, operands, value = primals
+        moved, along, own = tangents
+        out = same(*primals)
+        if not keeps_residuals() or not moved.moves_alone():
+            return out, sum_of_tangents(value, (lambda t: t, own))
+        matrix, others = terms(place, operands, along)
+        return out, sum_of_tangents(value, (lambda t: dot(matrix, place.displacement(t)), moved.qpos), *others)
+
+    same.defjvp(rule, symbolic_zeros=True)
+    return same(place, operands, value)
+
+
 def with_bias_matrices(m: Model, d: Data, bias: Array) -> Array:
     """Return the bias force of the bodies; the columns of its Jacobian are those of two matrices."""
     place, structure = place_of(m, d), structure_of(m)
@@ -79,22 +102,12 @@ def with_bias_matrices(m: Model, d: Data, bias: Array) -> Array:
         return bias
     up = 0 if m.opt.disableflags & DisableBit.GRAVITY else -1
 
-    @jax.custom_jvp
-    def same(place: Place, qvel: Array, bodies: tuple[Array, ...], bias: Array) -> Array:
-        return bias
-
-    def rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-        place, qvel, bodies, bias = primals
-        moved, along, _, own = tangents
-        out = same(*primals)
-        if not keeps_residuals() or not moved.moves_alone():
-            return out, sum_of_tangents(bias, (lambda t: t, own))
+    def terms(place: Place, operands: tuple, tangents: tuple) -> tuple[Array, Sequence[Any]]:
+        qvel, bodies = operands
         by_place, by_velocity = bias_matrices(structure, up * place.numbers["gravity"], qvel, *bodies)
-        by_place = _times(by_place, place.displacement), moved.qpos
-        return out, sum_of_tangents(bias, by_place, (partial(dot, by_velocity), along))
+        return by_place, [(partial(dot, by_velocity), tangents[0])]
 
-    same.defjvp(rule, symbolic_zeros=True)
-    return same(place, d.qvel, (d.cdof, d.cdof_dot, d.cinert, d.cvel), bias)
+    return _by_matrix(place, (d.qvel, (d.cdof, d.cdof_dot, d.cinert, d.cvel)), bias, terms)
 
 
 def force_of_wrenches(m: Model, d: Data, force: Array, torque: Array) -> Array:
@@ -103,35 +116,22 @@ def force_of_wrenches(m: Model, d: Data, force: Array, torque: Array) -> Array:
     Derivatives are as in `with_bias_matrices`.
     """
     place, structure = place_of(m, d), structure_of(m)
+    value = apply_wrench(m, d, force, torque, d.xipos)
     if place is None:
-        return apply_wrench(m, d, force, torque, d.xipos)
-
-    @jax.custom_jvp
-    def same(place: Place, bodies: tuple[Array, ...], force: Array, torque: Array, value: Array) -> Array:
         return value
 
-    def rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-        place, (cdof, arm), force, torque, value = primals
-        moved, _, by_force, by_torque, own = tangents
-        out = same(*primals)
-        if not keeps_residuals() or not moved.moves_alone():
-            return out, sum_of_tangents(value, (lambda t: t, own))
+    def terms(_: Place, operands: tuple, tangents: tuple) -> tuple[Array, Sequence[Any]]:
+        cdof, arm, force, torque = operands
         tree = tables.tree(structure)
 
         def plain(force: Array, torque: Array) -> Array:
             return inner(cdof, dof_subtree_sum(tree, shift_force(join(torque, force), arm)))
 
-        by_place = _times(wrench_matrix(structure, cdof, arm, force, torque), place.displacement), moved.qpos
-        along = (lambda t: plain(t, 0 * torque), by_force), (lambda t: plain(0 * force, t), by_torque)
-        return out, sum_of_tangents(value, by_place, *along)
+        by_force, by_torque = (lambda t: plain(t, 0 * torque)), (lambda t: plain(0 * force, t))
+        return wrench_matrix(structure, cdof, arm, force, torque), [(by_force, tangents[2]), (by_torque, tangents[3])]
 
-    same.defjvp(rule, symbolic_zeros=True)
     arm = d.xipos - take(d.subtree_com, m.body_rootid)
-    return same(place, (d.cdof, arm), force, torque, apply_wrench(m, d, force, torque, d.xipos))
-
-
-def _times(matrix: Array, displacement: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    return lambda tangent: dot(matrix, displacement(tangent))
+    return _by_matrix(place, (d.cdof, arm, force, torque), value, terms)
 
 
 def force_at(structure: Any, place: Place | None, cdof: Array, cinert: Array, x: Array) -> Array:
@@ -145,24 +145,12 @@ def force_at(structure: Any, place: Place | None, cdof: Array, cinert: Array, x:
         force = inertia_mul(cinert, dof_path_sum(tree, cdof * x[:, None]))
         return inner(cdof, dof_subtree_sum(tree, force))
 
-    if place is None:
-        return plain(cdof, cinert, x)
+    def terms(_: Place, operands: tuple, tangents: tuple) -> tuple[Array, Sequence[Any]]:
+        cdof, cinert, x = operands
+        return inertia_matrix(structure, cdof, cinert, x), [(lambda t: plain(cdof, cinert, t), tangents[2])]
 
-    @jax.custom_jvp
-    def same(place: Place, fixed: tuple[Array, Array, Array], force: Array) -> Array:
-        return force
-
-    def rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-        place, (cdof, cinert, x), force = primals
-        moved, fixed, own = tangents
-        out = same(*primals)
-        if not keeps_residuals() or not moved.moves_alone():
-            return out, sum_of_tangents(force, (lambda t: t, own))
-        by_place = _times(inertia_matrix(structure, cdof, cinert, x), place.displacement), moved.qpos
-        return out, sum_of_tangents(force, by_place, (lambda t: plain(cdof, cinert, t), fixed[2]))
-
-    same.defjvp(rule, symbolic_zeros=True)
-    return same(place, (cdof, cinert, x), plain(cdof, cinert, x))
+    value = plain(cdof, cinert, x)
+    return value if place is None else _by_matrix(place, (cdof, cinert, x), value, terms)
 
 
 @per_structure

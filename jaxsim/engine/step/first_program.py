@@ -12,6 +12,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import Backend
+from jaxsim.engine.actuation.forces import control_range
 from jaxsim.engine.kinematics.positions import integrate_pos
 from jaxsim.engine.step.forward import step
 from jaxsim.math.safe import Array
@@ -82,8 +83,7 @@ def _random_state(m: Model, d: Data, key: Array) -> Data:
     moved, speed, control = jax.random.split(key, 3)
     one = jnp.ones((), d.qpos.dtype)
     draw = lambda key: SPEED * jax.random.normal(key, d.qvel.shape, d.qvel.dtype)  # noqa: E731
-    limited = np.asarray(m.actuator_ctrllimited, bool)
-    low, high = (jnp.where(limited, m.actuator_ctrlrange[:, k], (-1.0, 1.0)[k]) for k in (0, 1))
+    low, high = control_range(m)
     return d.replace(
         qpos=integrate_pos(m, d.qpos, draw(moved), one) if m.nv else d.qpos,
         qvel=draw(speed),
