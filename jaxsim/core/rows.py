@@ -14,7 +14,6 @@ from jaxsim.core.structure import moving_dofs
 from jaxsim.core.types import ConstraintType
 from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import fusion_barrier
 
 Product = Callable[[Array], Array]
 
@@ -78,7 +77,7 @@ def fixed_rows_times(layout: Layout, x: Array, general: Product) -> Array:
 
 def rows_transpose_times(layout: Layout, friction: Array, force: Array, general: Product, contact: Product) -> Array:
     """Compute J' f (nv,) for forces of every slot (nslot,); `general` and `contact` are transposes (`rows_times`)."""
-    force, first = fusion_barrier(force), layout.offsets[3]
+    first = layout.offsets[3]
     out = fixed_rows_transpose_times(layout, force[:first], general)
     if layout.ncontact:
         out = out + contact(contact_frame_force(layout, friction, force[first:]))
