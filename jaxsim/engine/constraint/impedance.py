@@ -19,7 +19,7 @@ def row_numbers(
 
     `depth` (n,) is position less margin, `diag` (n,) the diagonal before regularisation.
     """
-    imped, derivative, dmax = impedance(solimp, depth)
+    imped, derivative, dmax = components(xp_of(depth, diag).stack(impedance(solimp, depth)), 0)
     stiffness, damping = stiffness_damping(safe_reference(timestep, safe, solref, DEFAULT_SOLREF), dmax)
     return stiffness, damping, imped, derivative, regularizer(imped, diag)
 
