@@ -24,7 +24,7 @@ from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler, trust
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import CORE_FORMS, GPU, PLAIN_FORMS, TPU, trace
+from jaxsim.native.jaxpr import CORE_FORMS, GPU, PLAIN_FORMS, TPU, forget, trace
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
@@ -188,6 +188,7 @@ def _written(f: NativeFunction, platform: str | None, *operands: Array, **params
             program = trace(chosen, operands)
     except CompilerMissing:  # again, with an error for the very function whose C is refused
         del (choices or [])[known:]
+        forget()
         program = trace(chosen, operands)
     return eval_jaxpr(program.jaxpr, program.consts, *operands)
 
