@@ -577,19 +577,19 @@ class Writer:
         if self.lanes > 1:
             head = self._begun(body, f"ALL_OF(i, {math.prod(lengths)})")
             return head, [body.index(i) for i in unravelled("i", lengths)]
-        if body.continues and (index := self._index_of_last(lengths)):
-            return self._begun(body, self.last_loop.head), index
+        if body.continues and (last := self._head_of_last(lengths)):
+            return self._begun(body, last[0]), last[1]
         body.continues = False
         names = [next(self.names) for _ in lengths]
         loops = [f"EACH({i}, {n})" for i, n in zip(names, lengths, strict=True) if n != 1]
         return " ".join(loops), [0 if n == 1 else i for i, n in zip(names, lengths, strict=True)]
 
-    def _index_of_last(self, lengths: Sequence[int]) -> list[Index] | None:
-        """Return the indices of the last loop of one lane, if it is a loop over axes of these lengths."""
+    def _head_of_last(self, lengths: Sequence[int]) -> tuple[str, list[Index]] | None:
+        """Return head and indices of the last loop of one lane, if it is a loop over axes of these lengths."""
         found = re.fullmatch(r"EACH\((\w+), (\d+)\)", self.last_loop.head) if self.last_loop else None
         if found is None or [n for n in lengths if n != 1] != [int(found[2])]:
             return None
-        return [0 if n == 1 else found[1] for n in lengths]
+        return found[0], [0 if n == 1 else found[1] for n in lengths]
 
     def _begun(self, body: Body, head: str) -> str:
         """Return the head of a loop of the lanes; its body may continue the last one."""
