@@ -10,7 +10,7 @@ from jaxsim.core.types import DisableBit, SolverType
 from jaxsim.engine.constraint.problem import make_problem
 from jaxsim.engine.islands.island import slot_labels
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
-from jaxsim.engine.solver.problem import force, row_state
+from jaxsim.engine.solver.problem import forces_and_states
 from jaxsim.interface.public import public
 
 NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, native_id=0, sparse=sparse.solve)
@@ -47,7 +47,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     else:
         found = implicit_diff.solve(layout, limits, p, fixed[3], primal.Guesses(d.qacc_smooth, warm))
     acc, niter, r, free, qfrc = found
-    forces, state = force(layout, p, r), row_state(layout, p, r)
+    forces, state = forces_and_states(layout, p, r, d.efc.active)
     if m.opt.noslip_iterations:
         label = jnp.zeros(layout.nslot, jnp.int32) if m.opt.disableflags & DisableBit.ISLAND else slot_labels(m, d)
         stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
