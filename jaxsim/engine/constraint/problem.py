@@ -14,6 +14,7 @@ from jaxsim.engine.kinematics.contact_jacobian import contact_parts
 from jaxsim.engine.kinematics.sparse_contact import make_operator
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
+from jaxsim.native.rows import RowsInUse, rows_in_use
 
 
 def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
@@ -23,6 +24,12 @@ def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
         return BodyRows(layout, d.efc.J_general, make_operator(d, layout), d.contact.friction)
     parts = contact_parts(m, d, layout) if layout.ncontact else None
     return DenseRows(layout, d.efc.J_general, d.efc.J_contact, d.contact.friction, parts)
+
+
+def rows_of_slots(d: Data) -> RowsInUse:
+    """Return the slots in use: all before those of contacts, and those of contacts in the buffer."""
+    layout: Layout = d.efc.layout
+    return RowsInUse(d.efc.active, layout.offsets[3] + layout.nfacet * rows_in_use(d.contact.dim > 0).count)
 
 
 def inertia_operator(m: Model, d: Data) -> DenseInertia | TreeBlocks:

@@ -20,7 +20,7 @@ from jaxsim.core.types import ConstraintState
 from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
 from jaxsim.native.hints import symmetric_matrix
-from jaxsim.native.rows import over_rows, rows_in_use
+from jaxsim.native.rows import RowsInUse, over_rows
 
 
 class ConstraintProblem(NamedTuple):
@@ -353,8 +353,8 @@ def _cone_state(layout: Layout, rows: ContactRows, r: Array) -> Array:
     return jnp.where(rows.D > 0, state[:, None], 0).astype(jnp.int32)
 
 
-def forces_and_states(layout: Layout, p: ConstraintProblem, r: Array, active: Array) -> tuple[Array, Array]:
-    """Return the force and the mjtConstraintState of every slot (nslot,); those not `active` (nslot,) have zeros."""
+def forces_and_states(layout: Layout, p: ConstraintProblem, r: Array, used: RowsInUse) -> tuple[Array, Array]:
+    """Return the force and the mjtConstraintState of every slot (nslot,), of which some are in use."""
     end = layout.offsets[3] if elliptic(layout) else layout.nslot
 
     def of_slots(_: tuple[()], x: tuple[FixedRows, Array]) -> tuple[tuple[Array, Array], tuple[()]]:
@@ -364,9 +364,11 @@ def forces_and_states(layout: Layout, p: ConstraintProblem, r: Array, active: Ar
         return (_cone_force(layout, *x), _cone_state(layout, *x)), ()
 
     slots = FixedRows(p.D[:end], p.lo[:end], p.hi[:end]), r[:end]
-    forces, states = over_rows(of_slots, rows_in_use(active[:end]), (), slots)[0]
+    scalar = RowsInUse(used.present[:end], jnp.minimum(used.count, end))
+    forces, states = over_rows(of_slots, scalar, (), slots)[0]
     if not elliptic(layout):
         return forces, states
-    used = rows_in_use(contact_slots(layout, active).any(1))
-    force, state = over_rows(of_contacts, used, (), (contact_rows(layout, p), contact_slots(layout, r)))[0]
+    contacts = contact_rows(layout, p), contact_slots(layout, r)
+    present = contact_slots(layout, used.present).any(1)
+    force, state = over_rows(of_contacts, RowsInUse(present, (used.count - end) // layout.nfacet), (), contacts)[0]
     return jnp.concatenate([forces, force.reshape(-1)]), jnp.concatenate([states, state.reshape(-1)])
