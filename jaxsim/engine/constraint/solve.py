@@ -12,6 +12,7 @@ from jaxsim.engine.islands.island import slot_labels
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
 from jaxsim.engine.solver.problem import forces_and_states
 from jaxsim.interface.public import public
+from jaxsim.native.rows import over_rows
 
 NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, native_id=0, sparse=sparse.solve)
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
@@ -56,7 +57,8 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         qfrc = p.J.transpose_times(forces)
     if not layout.sparse and not m.opt.noslip_iterations:
         qfrc = implicit_diff.balanced(qfrc, p, acc)
-    b = jnp.where(d.efc.active, free, 0)
+    masked = lambda _, x: (jnp.where(*x, 0), ())  # noqa: E731
+    b = over_rows(masked, rows_of_slots(d), (), (d.efc.active, free))[0]
     efc = d.efc.replace(force=forces, state=state, b=b)
     return d.replace(
         qacc=acc,
