@@ -180,16 +180,15 @@ def lowering(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, 
 
 def _written(f: NativeFunction, platform: str | None, *operands: Array, **params: Any) -> list[Array]:
     """Return the results of `_chosen`, whose C is compiled while the rest of the program is written."""
-    chosen = partial(_chosen, f, platform, **params)
     choices = _lowering.get(_USUAL).choices
     known = len(choices or ())
     try:
         with compiler.loaded_at_end():
-            program = trace(chosen, operands)
+            program = trace(partial(_chosen, f, platform, **params), operands)
     except CompilerMissing:  # again, with an error for the very function whose C is refused
         del (choices or [])[known:]
         forget()
-        program = trace(chosen, operands)
+        program = trace(partial(_chosen, f, platform, **params), operands)  # JAX knows the other partial's jaxpr
     return eval_jaxpr(program.jaxpr, program.consts, *operands)
 
 

@@ -242,7 +242,10 @@ class Loop:
 
 
 class LastLoop(NamedTuple):
-    """The loop written last: its head, the lines in which it ends and where, its last body, arrays read and written."""
+    """The loop written last: its head, the lines in which it ends and where, its last body, arrays read and written.
+
+    `written` is empty if it is not known.
+    """
 
     head: str
     lines: list[str]
@@ -250,6 +253,7 @@ class LastLoop(NamedTuple):
     body: Body
     reads: frozenset[Buffer]
     written: frozenset[Buffer]
+    epoch: int  # in which it began
 
 
 class LaneLoop(NamedTuple):
@@ -506,7 +510,7 @@ class Writer:
         if self.lanes == 1 and (joined := self._joined(buffer, x, shape, place, min(every))):
             return self._fill_by(joined, buffer)
         tried = [self._rows(self.body(), x, shape, place, axes) for axes in sorted(every)]
-        if self.last_loop and self.is_next(self.last_loop.head):
+        if self.lanes > 1 and self.last_loop and self.is_next(self.last_loop.head):
             more = [self._rows(self.body(continues=True), x, shape, place, axes) for axes in sorted(every)]
             tried += [t for t in more if t[1].continues and self.unread.isdisjoint(t[1].reads)]
         self._fill_by(min(tried, key=self._cost_of_rows), buffer)
@@ -527,12 +531,17 @@ class Writer:
     ) -> LaneLoop | None:
         """Return a loop of one lane that can be joined with the one before it; None if there is none."""
         last = self.last_loop
-        if self.wide or last is None or not self.is_next(last.head) or buffer in last.reads | last.written:
+        if self.platform == BLOCKS or last is None or not last.written or not self.is_next(last.head):
+            return None
+        if buffer in last.reads | last.written:
             return None
         found = self._rows(self.body(continues=True), x, shape, place, own)
         body = found.body
         fits = body.continues and last.written.isdisjoint(body.reads) and self.is_next(last.head)
-        return found if fits and _gathers(body) == _gathers(last.body) else None
+        if not fits or _gathers(body) != _gathers(last.body):
+            return None
+        buffer.first = min(buffer.first, last.epoch)  # no array that the loop reads may lie in the same memory
+        return found
 
     def _fill_symmetric(self, buffer: Buffer, x: Value) -> None:
         """Write a symmetric matrix from its lower triangle."""
@@ -568,19 +577,19 @@ class Writer:
         if self.lanes > 1:
             head = self._begun(body, f"ALL_OF(i, {math.prod(lengths)})")
             return head, [body.index(i) for i in unravelled("i", lengths)]
-        if body.continues and (index := self._index_of_last(lengths)):
-            return self._begun(body, self.last_loop.head), index
+        if body.continues and (last := self._head_of_last(lengths)):
+            return self._begun(body, last[0]), last[1]
         body.continues = False
         names = [next(self.names) for _ in lengths]
         loops = [f"EACH({i}, {n})" for i, n in zip(names, lengths, strict=True) if n != 1]
         return " ".join(loops), [0 if n == 1 else i for i, n in zip(names, lengths, strict=True)]
 
-    def _index_of_last(self, lengths: Sequence[int]) -> list[Index] | None:
-        """Return the indices of the last loop of one lane, if it is a loop over axes of these lengths."""
+    def _head_of_last(self, lengths: Sequence[int]) -> tuple[str, list[Index]] | None:
+        """Return head and indices of the last loop of one lane, if it is a loop over axes of these lengths."""
         found = re.fullmatch(r"EACH\((\w+), (\d+)\)", self.last_loop.head) if self.last_loop else None
         if found is None or [n for n in lengths if n != 1] != [int(found[2])]:
             return None
-        return [0 if n == 1 else found[1] for n in lengths]
+        return found[0], [0 if n == 1 else found[1] for n in lengths]
 
     def _begun(self, body: Body, head: str) -> str:
         """Return the head of a loop of the lanes; its body may continue the last one."""
@@ -620,16 +629,14 @@ class Writer:
         buffer.version += 1
         self.unread.add(buffer)
 
-    def write(
-        self, body: Body, stores: Sequence[str], rows: int, head: str = "", target: Buffer | None = None
-    ) -> None:
+    def write(self, body: Body, stores: Sequence[str], rows: int, head: str = "", target: Buffer | None = None) -> None:
         """Write statements, in a loop of the lanes if there is a `head`, after a barrier if they read new results.
 
         They continue the loop just before if that has the same head: without a barrier between them, lanes may run both
         in any order.
         """
         self.read(body.reads)
-        reads, written = frozenset(body.reads), frozenset([target] if target else [])
+        reads, written, epoch = frozenset(body.reads), frozenset([target] if target else []), self.epoch
         if self.lanes == 1 and not self.wide and _gathers(body) and not body.continues:
             stores = [NOT_VECTORIZED, *stores]
         outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head
@@ -639,12 +646,12 @@ class Writer:
             self.lines += [f"{outer} {{", *before, f"{inner} {{", *lines, *stores, "}", "}"]
         elif self.last_loop and (self.lanes > 1 or body.continues) and self.is_next(head):
             self.lines[-1:] = [*body.lines, *stores, "}"]
-            reads, written = reads | self.last_loop.reads, written | self.last_loop.written
+            reads, written, epoch = reads | self.last_loop.reads, written | self.last_loop.written, self.last_loop.epoch
             if not body.continues:
                 body.known = Known(*body.known.maps, *self.last_loop.body.known.maps)
         else:
             self.lines += [f"{head} {{", *body.lines, *stores, "}"]
-        self.last_loop = LastLoop(head, self.lines, len(self.lines), body, reads, written)
+        self.last_loop = LastLoop(head, self.lines, len(self.lines), body, reads, written, epoch)
         self.loops.append(Loop(rows, body.cost + 2 * len(stores), self.times))
         if self.lanes == 1:
             self.epoch += 1
