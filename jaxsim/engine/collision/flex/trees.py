@@ -139,8 +139,15 @@ def leaf_pairs(m: Any, geom: Array, first: Array, second: Array) -> Array:
 
 def tree_keys(m: Any, surface: Array, leaf: Array) -> tuple[Array, Array]:
     """Return two keys (n,) that order pairs `leaf` (n, 2) of `leaves` as MuJoCo's walk does, by node surfaces."""
-    known, leaf1, leaf2 = leaves(m), leaf[:, 0], leaf[:, 1]
-    path, depth, second = jnp.asarray(known.path), jnp.asarray(known.depth), jnp.asarray(tree_paths(m).second)
+    known = leaves(m)
+    tables = jnp.asarray(known.path), jnp.asarray(known.depth), jnp.asarray(tree_paths(m).second)
+    return walk(known.turns, *tables, surface, *leaf.T)
+
+
+def walk(
+    turns: int, path: Array, depth: Array, second: Array, surface: Array, leaf1: Array, leaf2: Array
+) -> tuple[Array, Array]:
+    """Compute `tree_keys` for one pair of leaves or arrays of them, from the tables of `Leaves` and `TreePaths`."""
     width, path = path.shape[1], path.reshape(-1)
     end1, end2 = gather(depth, leaf1), gather(depth, leaf2)
 
@@ -157,5 +164,5 @@ def tree_keys(m: Any, surface: Array, leaf: Array) -> tuple[Array, Array]:
         return at1, at2, jnp.where(in_high, shifted(high), high), jnp.where(in_high, low, shifted(low))
 
     zero = jnp.zeros_like(leaf1)
-    *_, high, low = repeat(known.turns, step, (zero, zero, zero, zero))
+    *_, high, low = repeat(turns, step, (zero, zero, zero, zero))
     return high, low
