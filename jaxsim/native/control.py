@@ -12,7 +12,7 @@ from jaxsim.native.jaxpr import BLOCKS, GPU, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import SCATTERS
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
 from jaxsim.native.used import rows_in_use
-from jaxsim.native.writer import CYCLES_OF_LOAD, INDEX, OFTEN_COST, Buffer, Targets, Value, Writer, named
+from jaxsim.native.writer import CYCLES_OF_LOAD, INDEX, OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, named
 from jaxsim.xla.compat import scan_lengths
 
 UNKNOWN_TRIPS = 4  # iterations assumed for a loop of unknown length, in estimates of cost
@@ -402,9 +402,8 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
     if w.lanes > 1:
         return _by_lanes(w, op, operands, targets, compute)
     count, present, *rest = operands
-    present = w.in_buffer(present)
     shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
-    rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
+    present, *rows = (_by_rows(w, x) for x in (present, *rest[nshared:]))
     mapped = [targets.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
     for buffer, v in zip(mapped, op.outputs, strict=False):
         size = math.prod(v.shape)
@@ -429,6 +428,11 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
     for buffer in mapped:
         buffer.version += 1
     return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(_finished(w, q) for q in sums)]
+
+
+def _by_rows(w: Writer, x: Value) -> Value:
+    """Return an array whose rows are read one at a time, and not all of them: as an expression if it is cheap."""
+    return x if x.names is None and x.cost <= RECOMPUTED else w.in_buffer(x)
 
 
 def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:

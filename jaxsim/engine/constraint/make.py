@@ -15,11 +15,10 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import WarningType
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
-from jaxsim.engine.constraint.problem import row_operator, rows_of_slots
+from jaxsim.engine.constraint.problem import over_slots, row_operator
 from jaxsim.engine.constraint.rows import ConstraintRows, constraint_rows
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
-from jaxsim.native.rows import over_rows
 from jaxsim.native.world_program import in_one_call
 
 
@@ -62,13 +61,12 @@ def reference_constraint(m: Model, d: Data) -> Data:
         return d
     product = velocity_product(m, d, layout)
 
-    def of_rows(_: tuple[()], rows: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[()]]:
-        active, vel, kbip, pos, margin = rows
+    def of_rows(active: Array, vel: Array, kbip: Array, pos: Array, margin: Array) -> tuple[Array, Array]:
         vel = jnp.where(active, vel, 0)
-        return (vel, jnp.where(active, imp.reference(kbip, vel, pos, margin), 0)), ()
+        return vel, imp.reference(kbip, vel, pos, margin)
 
-    rows = efc.active, row_operator(m, d).times(d.qvel), efc.KBIP, efc.pos, efc.margin
-    vel, aref = over_rows(of_rows, rows_of_slots(d), (), rows)[0]
+    vel = row_operator(m, d).times(d.qvel)
+    vel, aref = over_slots(d, of_rows, efc.active, vel, efc.KBIP, efc.pos, efc.margin)
     if product is not None:
         general = jnp.where(efc.active[: layout.ngeneral], product, 0)
         aref = aref - jnp.concatenate([general, jnp.zeros(layout.nslot - layout.ngeneral, aref.dtype)])

@@ -1,5 +1,9 @@
 """The constraint problem of a model: inertia and rows as operators, bounds slot by slot."""
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,7 +18,8 @@ from jaxsim.engine.kinematics.contact_jacobian import contact_parts
 from jaxsim.engine.kinematics.sparse_contact import make_operator
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
-from jaxsim.native.rows import RowsInUse, rows_in_use
+from jaxsim.math.safe import Array
+from jaxsim.native.rows import RowsInUse, over_rows, rows_in_use
 
 
 def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
@@ -26,10 +31,24 @@ def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
     return DenseRows(layout, d.efc.J_general, d.efc.J_contact, d.contact.friction, parts)
 
 
-def rows_of_slots(d: Data) -> RowsInUse:
-    """Return the slots in use: all before those of contacts, and those of contacts in the buffer."""
+def contacts_in_use(d: Data) -> RowsInUse:
+    """Return the contacts in the buffer."""
+    return rows_in_use(d.contact.dim > 0)
+
+
+def over_slots(d: Data, function: Callable[..., Any], *rows: Array) -> Any:
+    """Return the tree `function(*rows)` of arrays (nslot, ...) of which each row depends on the same row (nslot, ...).
+
+    Rows of contacts that are not in use are not computed by native programs, and are zeros.
+    """
     layout: Layout = d.efc.layout
-    return RowsInUse(d.efc.active, layout.offsets[3] + layout.nfacet * rows_in_use(d.contact.dim > 0).count)
+    start = layout.offsets[3]
+    fixed = function(*(x[:start] for x in rows))
+    if not layout.ncontact:
+        return fixed
+    used = RowsInUse(d.efc.active[start:], layout.nfacet * contacts_in_use(d).count)
+    contacts = over_rows(lambda _, x: (function(*x), ()), used, (), tuple(x[start:] for x in rows))[0]
+    return jax.tree.map(lambda *x: jnp.concatenate(x), fixed, contacts)
 
 
 def inertia_operator(m: Model, d: Data) -> DenseInertia | TreeBlocks:

@@ -382,22 +382,16 @@ def _cone_state(layout: Layout, rows: ContactRows, r: Array) -> Array:
     return jnp.where(rows.D > 0, state[:, None], 0).astype(jnp.int32)
 
 
-def forces_and_states(layout: Layout, p: ConstraintProblem, r: Array, used: RowsInUse) -> tuple[Array, Array]:
-    """Return the force and the mjtConstraintState of every slot (nslot,), of which some are in use."""
-    end = layout.offsets[3] if elliptic(layout) else layout.nslot
+def forces_and_states(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: Array) -> tuple[Array, ...]:
+    """Return the force and the mjtConstraintState of every slot (nslot,), given the contacts in use."""
 
-    def of_slots(_: tuple[()], x: tuple[FixedRows, Array]) -> tuple[tuple[Array, Array], tuple[()]]:
-        return (scalar_force(*x), scalar_state(*x)), ()
+    def of_contacts(c: ContactRows, r: Array) -> tuple[tuple[Array, Array], tuple[()]]:
+        state = _cone_state(layout, c, r) if elliptic(layout) else scalar_state(c, r)
+        return (contact_force(layout, c, r), state), ()
 
-    def of_contacts(_: tuple[()], x: tuple[ContactRows, Array]) -> tuple[tuple[Array, Array], tuple[()]]:
-        return (_cone_force(layout, *x), _cone_state(layout, *x)), ()
-
-    slots = FixedRows(p.D[:end], p.lo[:end], p.hi[:end]), r[:end]
-    scalar = RowsInUse(used.present[:end], jnp.minimum(used.count, end))
-    forces, states = over_rows(of_slots, scalar, (), slots)[0]
-    if not elliptic(layout):
-        return forces, states
-    contacts = contact_rows(layout, p), contact_slots(layout, r)
-    present = contact_slots(layout, used.present).any(1)
-    force, state = over_rows(of_contacts, RowsInUse(present, (used.count - end) // layout.nfacet), (), contacts)[0]
-    return jnp.concatenate([forces, force.reshape(-1)]), jnp.concatenate([states, state.reshape(-1)])
+    end, fixed = layout.offsets[3], fixed_rows(layout, p)
+    found = scalar_force(fixed, r[:end]), scalar_state(fixed, r[:end])
+    if not layout.ncontact:
+        return found
+    contacts = over_contacts(layout, p, used, of_contacts, contact_slots(layout, r))[0]
+    return tuple(jnp.concatenate([x, y.reshape(-1)]) for x, y in zip(found, contacts, strict=True))
