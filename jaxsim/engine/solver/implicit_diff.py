@@ -16,8 +16,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import kernel, primal
-from jaxsim.engine.solver.problem import ConstraintProblem, curvature, force, gradient, hessian, momentum_gap, residual
-from jaxsim.math.arrays import dot
+from jaxsim.engine.solver.problem import ConstraintProblem, curvature, force, gradient, hessian_times, momentum_gap, residual
 from jaxsim.math.jvp import jvp_at, value_and_tangent
 from jaxsim.math.safe import Array
 
@@ -46,9 +45,10 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
     r = residual(layout, p, acc)
     q, slots = jax.lax.stop_gradient((p, primal.by_slots(layout, r)))
     fixed = primal.hessian(layout, q, primal.contacts_in_use(layout, q), slots)
-    h = hessian(layout, p, curvature(layout, p, r))  # used by second derivatives only
     solve_fixed = partial(primal.solve_hessian, layout, fixed)
-    dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_fixed(b), symmetric=True)
+    # used by second derivatives only, of which the matrix would need the tangent of all rows
+    matvec = partial(hessian_times, layout, p, curvature(layout, p, r))
+    dacc = jax.lax.custom_linear_solve(matvec, -dg, lambda _, b: solve_fixed(b), symmetric=True)
     # from `acc` alone, so that a checkpoint that saves it avoids a second solve
     along, starts = (tangents[0], dacc), (tangents[0], tangents[2].free)
     residuals = lambda x: residual(layout, *x)  # noqa: E731

@@ -240,19 +240,23 @@ def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
     return Curvature(scalar, _cone_blocks(layout, contact_rows(layout, p), contact_slots(layout, r)))
 
 
+def curvature_times(layout: Layout, c: Curvature, z: Array) -> Array:
+    """Compute s'' z of every slot (nslot,)."""
+    product = c.weight * z
+    if c.blocks is None:
+        return product
+    start = layout.offsets[3]
+    frame = contact_slots(layout, z)
+    return jnp.concatenate([product[:start], einsum("cij,cj->ci", c.blocks, frame).reshape(-1)])
+
+
 def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Array, Array, Array]:
     """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
 
     f'z is minus the first derivative.
     """
-    push, c = force(layout, p, r) * z, curvature(layout, p, r)
-    curvature_along = c.weight * z * z
-    if c.blocks is not None:
-        start = layout.offsets[3]
-        frame = z[start:].reshape(layout.ncontact, layout.condim)
-        contacts = einsum("cij,cj->ci", c.blocks, frame) * frame
-        curvature_along = jnp.concatenate([curvature_along[:start], contacts.reshape(-1)])
-    return sums(push, jnp.abs(push), curvature_along)
+    push = force(layout, p, r) * z
+    return sums(push, jnp.abs(push), curvature_times(layout, curvature(layout, p, r), z) * z)
 
 
 def contact_along(layout: Layout, c: ContactRows, r: Array, z: Array) -> tuple[Array, Array, Array]:
@@ -301,14 +305,13 @@ def contact_hessian(blocks: Array, jacobian: Array) -> Array:
     return symmetric_matrix(product)
 
 
-def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
-    """Compute M + J' s'' J (nv, nv)."""
-    h = hessian_without_contacts(layout, p, c.weight)
-    return h + contact_hessian(contact_blocks(layout, p, c), p.J.contact) if layout.ncontact else h
+def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
+    """Compute (M + J' s'' J) x (nv,) by the operators of the problem."""
+    return p.M.times(x) + p.J.transpose_times(curvature_times(layout, c, p.J.times(x)))
 
 
 def hessian_without_contacts(layout: Layout, p: ConstraintProblem, weight: Array) -> Array:
-    """Compute `hessian` without the rows of contacts, from the weights of slots."""
+    """Compute M + J' s'' J (nv, nv) without the rows of contacts, from the weights of slots."""
     _, friction, limit, contact, _ = layout.offsets
     diagonal = weight[friction:limit]
     if layout.nlimit:
