@@ -53,6 +53,7 @@ GROUP = 256  # problems of a batch in a round; within it those that need another
 # States and controls up to which the backward pass is a native program. With 36 and 12 that of iLQR takes 0.4 of XLA's
 # time, with 54 and 21 0.8; that of DDP takes longer than by XLA with 36 and 12.
 NATIVE_SIZE, NATIVE_SIZE_OF_DDP = (40, 16), (16, 8)
+VECTORS = 32  # problems of a batch in a rollout: full vectors of both precisions, for two cores
 SUMMED = 16  # rows and columns of matrices whose products XLA computes as sums
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
@@ -521,7 +522,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
 
     zero, none = jnp.asarray(0), jnp.full_like(old, jnp.inf)
     # a batch goes on with problems that have ended: these try nothing
-    return while_each(is_open, tries, Trials(zero, zero, before, none, none)).best
+    return while_each(is_open, tries, Trials(zero, zero, before, none, none), VECTORS).best
 
 
 class Trials(NamedTuple):
