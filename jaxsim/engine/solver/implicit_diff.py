@@ -16,7 +16,15 @@ from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import kernel, primal
-from jaxsim.engine.solver.problem import ConstraintProblem, curvature, force, gradient, hessian_times, momentum_gap, residual
+from jaxsim.engine.solver.problem import (
+    ConstraintProblem,
+    curvature,
+    force,
+    gradient,
+    hessian_times,
+    momentum_gap,
+    residual,
+)
 from jaxsim.math.jvp import jvp_at, value_and_tangent
 from jaxsim.math.safe import Array
 
