@@ -94,6 +94,7 @@ def _written(
     for v, buffer, x in zip(flat.outputs, results, found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
+    w.leave_out_unread()
     parameters = {f"in{i}": f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)}
     alone = "__restrict__ " if calls else ""  # a caller of other functions may write over what they read
     parameters |= {b.name: f"{c_type(b.dtype)}* {alone}{b.name}" for b in results}

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from jaxsim.native.expressions import c_type
 from jaxsim.native.jaxpr import Operation
 from jaxsim.native.writer import Targets, Value, Writer
@@ -11,10 +13,13 @@ def world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) -
     """Write calls of a C function of one world, one for each world of the vector, with arrays of its own."""
     source = op.params["plan"].source()
     name = w.external(source, [v.dtype for v in op.inputs], [v.dtype for v in op.outputs])
-    operands = [w.in_buffer(x) for x in operands]
+    operands = [x if x.known is not None else w.in_buffer(x) for x in operands]
     w.note_reads()
     arguments, own = [], []  # arrays in which each world is contiguous
     for x in operands:
+        if x.known is not None:
+            arguments.append(w.table(x.known))
+            continue
         assert x.buffer is not None  # as asked for
         x.buffer.last = max(x.buffer.last, w.epoch)
         if x.buffer.uniform:
@@ -46,23 +51,23 @@ def handler_call(w: Writer, op: Operation, operands: list[Value], targets: Targe
     declaration = f"XLA_FFI_Error* {name}(XLA_FFI_CallFrame*);"
     if declaration not in w.tables:
         w.tables.append(declaration)
-    operands = [w.in_buffer(x) for x in operands]
+    operands = [x if x.known is not None else w.in_buffer(x) for x in operands]
     w.note_reads()
+    given = [x.buffer for x in operands if x.buffer is not None]
+    names = [x.buffer.name if x.buffer else w.table(np.asarray(x.known)) for x in operands]
     results = [targets.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs]
     with w.scope(""):
-        for label, buffers, values in (("a", [x.buffer for x in operands], operands), ("r", results, op.outputs)):
-            for i, (b, x) in enumerate(zip(buffers, values, strict=True)):
-                assert b is not None  # as asked for
+        for label, arrays, values in (("a", names, operands), ("r", [b.name for b in results], op.outputs)):
+            for i, (array, x) in enumerate(zip(arrays, values, strict=True)):
                 extents = ", ".join(map(str, x.shape)) or "0"
                 w.line(f"int64_t {label}d{i}[] = {{{extents}}};")
-                form = f"{{sizeof(XLA_FFI_Buffer), 0, 0, (void*){b.name}, {len(x.shape)}, {label}d{i}}}"
+                form = f"{{sizeof(XLA_FFI_Buffer), 0, 0, (void*){array}, {len(x.shape)}, {label}d{i}}}"
                 w.line(f"XLA_FFI_Buffer {label}{i} = {form};")
-            pointers = ", ".join(f"&{label}{i}" for i in range(len(buffers))) or "0"
+            pointers = ", ".join(f"&{label}{i}" for i in range(len(arrays))) or "0"
             w.line(f"void* {label}s[] = {{{pointers}}};")
         w.line(f"call(failed, {name}, frame, as, {len(operands)}, rs, {len(results)});")
     w.epoch += 1
-    for b in (*(x.buffer for x in operands), *results):
-        assert b is not None
+    for b in (*given, *results):
         b.last = max(b.last, w.epoch)
     for b in results:
         b.version += 1

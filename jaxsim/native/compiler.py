@@ -15,8 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from contextvars import ContextVar
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,16 +126,49 @@ def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
         shared_library(source, flags)
 
 
-@cache
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """Return the name under which XLA calls `handler` of a source; flags are SCALAR, ONCE, VECTOR, WORLDS or LINEAR.
 
     The source begins with `PREAMBLE`. The function has the same name in the library, see `let_call`. The library is
-    cached for later processes (`folder`). Raises CompilerMissing without a compiler, or if it reports an error.
+    cached for later processes (`folder`). Raises CompilerMissing without a compiler, or if it reports an error; within
+    `loaded_at_end`, errors are raised at its end.
     """
-    path, library = _loaded(source, flags, ctypes.RTLD_LOCAL)
-    _register(path.stem, library)
-    return path.stem
+    library = _library(source, flags)
+    _when_written(_load, library, ctypes.RTLD_LOCAL)
+    return library.path.stem
+
+
+def _library(source: str, flags: tuple[str, ...]) -> "_Library":
+    if c_compiler() is None:
+        raise CompilerMissing("no C compiler; install gcc or clang, or pip install 'jaxsim-mjcf[compiler]'")
+    return shared_library(source, flags)
+
+
+_at_end: ContextVar[list[Callable[[], None]] | None] = ContextVar("at_end", default=None)
+
+
+@contextlib.contextmanager
+def loaded_at_end() -> Iterator[None]:
+    """Let libraries that are named within be compiled while the caller goes on; load them at the end, in order.
+
+    Raises CompilerMissing at the end.
+    """
+    actions: list[Callable[[], None]] = []
+    before = _at_end.set(actions)
+    try:
+        yield
+    finally:
+        _at_end.reset(before)
+    for action in actions:
+        action()
+
+
+def _when_written(action: Callable[..., None], *args: Any) -> None:
+    actions = _at_end.get()
+    if actions is None:
+        action(*args)
+    else:
+        actions.append(partial(action, *args))
 
 
 def _register(name: str, library: ctypes.CDLL) -> None:
@@ -143,7 +178,11 @@ def _register(name: str, library: ctypes.CDLL) -> None:
 
 
 def let_call(target: str) -> None:
-    """Let other libraries call a handler `XLA_FFI_Error* target(XLA_FFI_CallFrame*)`, as `load_part` does."""
+    """Let libraries that are loaded later call a handler `XLA_FFI_Error* target(XLA_FFI_CallFrame*)`."""
+    _when_written(_share, target)
+
+
+def _share(target: str) -> None:
     ctypes.CDLL(str(_paths[target]), ctypes.RTLD_GLOBAL)
     loaded[target] = True
 
@@ -153,25 +192,23 @@ def function_of(library: str, name: str) -> Any:
     return getattr(ctypes.CDLL(str(_paths[library])), name)
 
 
-@cache
 def load_part(source: str) -> None:
     """Let libraries that are loaded later call the functions of a source; raises as `target_of`."""
-    _loaded(source, SCALAR, ctypes.RTLD_GLOBAL)
+    _when_written(_load, _library(source, SCALAR), ctypes.RTLD_GLOBAL)
 
 
-def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctypes.CDLL]:
-    """Return the path of a source's library, and the library, loaded; it is never unloaded."""
-    if c_compiler() is None:
-        raise CompilerMissing("no C compiler; install gcc or clang, or pip install 'jaxsim-mjcf[compiler]'")
-    made = shared_library(source, flags)
-    made.written.result()
+@cache
+def _load(library: "_Library", mode: int) -> None:
+    """Wait until a library is written, and load it; it is never unloaded."""
+    library.written.result()
+    path = library.path
     try:
-        library = ctypes.CDLL(str(made.path), mode)
+        functions = ctypes.CDLL(str(path), mode)
     except OSError as error:  # the disk is full, or mounted without permission to execute
-        raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
-    loaded[made.path.stem], _paths[made.path.stem] = mode == ctypes.RTLD_GLOBAL, made.path
-    _note_use(made.path)
-    return made.path, library
+        raise CompilerMissing(f"no library of machine code in {path.parent}: {error}") from None
+    loaded[path.stem], _paths[path.stem] = mode == ctypes.RTLD_GLOBAL, path
+    _register(path.stem, functions)
+    _note_use(path)
 
 
 def _note_use(library: Path) -> None:
@@ -251,7 +288,7 @@ def _compile(command: list[str], source: str, library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent) as name:
         folder, out, objects = Path(name), Path(name) / "library.so", []
         command = [*command, f"-Dhandler={library.stem}", f"-I{jax.ffi.include_dir()}", "-c"]
-        for i, unit in enumerate(source.split(UNIT)):
+        for i, unit in enumerate(sorted(source.split(UNIT), key=len, reverse=True)):  # the last one to end is short
             file, made = folder / f"{i}.c", str(folder / f"{i}.o")
             file.write_text(unit, encoding="ascii")
             objects.append((made, _compilers().submit(_run, [*command, str(file), "-o", made])))

@@ -22,12 +22,12 @@ from jax import core
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
-from jaxsim.native import trust
+from jaxsim.native import compiler, trust
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import CORE_FORMS, GPU, PLAIN_FORMS, TPU, trace
+from jaxsim.native.jaxpr import CORE_FORMS, GPU, PLAIN_FORMS, TPU, forget, trace
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.xla.batching import merged
-from jaxsim.xla.compat import Primitive, ad, batching, mlir
+from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
 
 CPU = "cpu"
 Shape = jax.ShapeDtypeStruct
@@ -172,9 +172,24 @@ def lowering(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, 
     """Lower the function: to its native program of the platform, or to JAX operations."""
     demanded = f.backend(plan)
     with nullcontext() if demanded is None else _within(backend=demanded):
-        run = mlir.lower_fun(partial(_chosen, f, platform, plan=plan, **params), multiple_results=True)
+        written = _written if platform == CPU else _chosen
+        run = mlir.lower_fun(partial(written, f, platform, plan=plan, **params), multiple_results=True)
         plain = [core.ShapedArray(x.shape, x.dtype) for x in ctx.avals_in]  # without axes of an explicit mesh
         return run(ctx.replace(avals_in=plain), *operands)
+
+
+def _written(f: NativeFunction, platform: str | None, *operands: Array, **params: Any) -> list[Array]:
+    """Return the results of `_chosen`, whose C is compiled while the rest of the program is written."""
+    choices = _lowering.get(_USUAL).choices
+    known = len(choices or ())
+    try:
+        with compiler.loaded_at_end():
+            program = trace(partial(_chosen, f, platform, **params), operands)
+    except CompilerMissing:  # again, with an error for the very function whose C is refused
+        del (choices or [])[known:]
+        forget()
+        program = trace(partial(_chosen, f, platform, **params), operands)  # JAX knows the other partial's jaxpr
+    return eval_jaxpr(program.jaxpr, program.consts, *operands)
 
 
 def _chosen(

@@ -118,6 +118,11 @@ def flatten(closed: Any, platform: str) -> Flat:
     return kept[platform]
 
 
+def forget() -> None:
+    """Flatten all functions anew, since one that is called in them has no native program after all."""
+    _FLAT.clear()
+
+
 def _flattened(closed: Any, platform: str) -> Flat:
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []

@@ -90,7 +90,6 @@ class _Traced:
 
     def __init__(self, closed: Any) -> None:
         self.closed = closed
-        self.flats: dict[str, Flat] = {}
         self.derivatives: dict[tuple[tuple[int, ...], bool], _Derivative] = {}
         self.transposed: dict[tuple[int, ...], _Traced] = {}
         self.pushed: dict[tuple[int, ...], tuple[_Traced, tuple[bool, ...]]] = {}
@@ -98,9 +97,7 @@ class _Traced:
 
     def flat(self, platform: str) -> Flat:
         """Return the operations in a program for a platform: GPU or VECTORS."""
-        if platform not in self.flats:
-            self.flats[platform] = flatten(self.closed, platform)
-        return self.flats[platform]
+        return flatten(self.closed, platform)
 
     @cached_property
     def unknown(self) -> str | None:

@@ -151,6 +151,7 @@ def of_vector(flat: Flat, has_worlds: Sequence[bool], unsized: bool = False) -> 
             if x.buffer is not b:
                 w.fill(b, x, v.shape)
             hand_out(b)
+    w.leave_out_unread()
     parts = [part for program in w.externals.values() for part in program.parts]
     text, nbytes = _text(w, flat, outputs, has_worlds)
     return text, [*parts, *(_exported(n, p.world) for n, p in w.externals.items())], nbytes

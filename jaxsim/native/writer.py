@@ -241,6 +241,21 @@ class Loop:
     times: float
 
 
+class LastLoop(NamedTuple):
+    """The loop written last: its head, the lines in which it ends and where, its last body, arrays read and written.
+
+    `written` is empty if it is not known.
+    """
+
+    head: str
+    lines: list[str]
+    end: int
+    body: Body
+    reads: frozenset[Buffer]
+    written: frozenset[Buffer]
+    epoch: int  # in which it began
+
+
 class LaneLoop(NamedTuple):
     """A loop of the lanes over rows of an array: their number, the statements, indices and values, and its head."""
 
@@ -272,7 +287,7 @@ class Writer:
     syncs: float = 0
     times: float = 1  # how often the current statements run
     unread: set[Buffer] = field(default_factory=set)  # written since the last barrier
-    last_loop: tuple[str, list[str], int, Body] | None = None  # of the lanes: head, lines, where it ends, body
+    last_loop: LastLoop | None = None
     known_tables: dict[tuple, str] = field(default_factory=dict)
     systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
@@ -335,7 +350,7 @@ class Writer:
         self.note_reads()
         self.ends.append(len(self.lines))
         self.length = len(self.lines), 0
-        self.block.known = Known()
+        self.block.known, self.last_loop = Known(), None
 
     def sync(self) -> None:
         """Write a barrier of the lanes of a world."""
@@ -492,14 +507,41 @@ class Writer:
             every |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
         if x.used is not None:
             every = {axes for axes in every if x.used[0] not in axes} or {tuple(range(x.used[0] + 1, last))}
+        if self.lanes == 1 and (joined := self._joined(buffer, x, shape, place, min(every))):
+            return self._fill_by(joined, buffer)
         tried = [self._rows(self.body(), x, shape, place, axes) for axes in sorted(every)]
-        if self.last_loop and self.is_next(self.last_loop[0]):
+        if self.lanes > 1 and self.last_loop and self.is_next(self.last_loop.head):
             more = [self._rows(self.body(continues=True), x, shape, place, axes) for axes in sorted(every)]
             tried += [t for t in more if t[1].continues and self.unread.isdisjoint(t[1].reads)]
-        rows, body, entries, head = min(tried, key=self._cost_of_rows)
-        self.write(body, [f"PUT({buffer.name}, {i}, {value});" for i, value in entries], rows, head)
+        self._fill_by(min(tried, key=self._cost_of_rows), buffer)
+
+    def _fill_by(self, loop: LaneLoop, buffer: Buffer) -> None:
+        rows, body, entries, head = loop
+        self.write(body, [f"PUT({buffer.name}, {i}, {value});" for i, value in entries], rows, head, buffer)
         self.written(buffer)
         body.known |= {(buffer, buffer.version, i): value for i, value in entries}
+
+    def _joined(
+        self,
+        buffer: Buffer,
+        x: Value,
+        shape: Sequence[int],
+        place: Callable[[Sequence[Index]], Sequence[Index]],
+        own: Sequence[int],
+    ) -> LaneLoop | None:
+        """Return a loop of one lane that can be joined with the one before it; None if there is none."""
+        last = self.last_loop
+        if self.platform == BLOCKS or last is None or not last.written or not self.is_next(last.head):
+            return None
+        if buffer in last.reads | last.written:
+            return None
+        found = self._rows(self.body(continues=True), x, shape, place, own)
+        body = found.body
+        fits = body.continues and last.written.isdisjoint(body.reads) and self.is_next(last.head)
+        if not fits or _gathers(body) != _gathers(last.body):
+            return None
+        buffer.first = min(buffer.first, last.epoch)  # no array that the loop reads may lie in the same memory
+        return found
 
     def _fill_symmetric(self, buffer: Buffer, x: Value) -> None:
         """Write a symmetric matrix from its lower triangle."""
@@ -535,15 +577,25 @@ class Writer:
         if self.lanes > 1:
             head = self._begun(body, f"ALL_OF(i, {math.prod(lengths)})")
             return head, [body.index(i) for i in unravelled("i", lengths)]
+        if body.continues and (last := self._head_of_last(lengths)):
+            return self._begun(body, last[0]), last[1]
+        body.continues = False
         names = [next(self.names) for _ in lengths]
         loops = [f"EACH({i}, {n})" for i, n in zip(names, lengths, strict=True) if n != 1]
         return " ".join(loops), [0 if n == 1 else i for i, n in zip(names, lengths, strict=True)]
+
+    def _head_of_last(self, lengths: Sequence[int]) -> tuple[str, list[Index]] | None:
+        """Return head and indices of the last loop of one lane, if it is a loop over axes of these lengths."""
+        found = re.fullmatch(r"EACH\((\w+), (\d+)\)", self.last_loop.head) if self.last_loop else None
+        if found is None or [n for n in lengths if n != 1] != [int(found[2])]:
+            return None
+        return found[0], [0 if n == 1 else found[1] for n in lengths]
 
     def _begun(self, body: Body, head: str) -> str:
         """Return the head of a loop of the lanes; its body may continue the last one."""
         body.continues = body.continues and self.is_next(head)
         if body.continues and self.last_loop:
-            body.known = self.last_loop[3].known.new_child()
+            body.known = self.last_loop.body.known.new_child()
         return head
 
     def _rows(
@@ -577,37 +629,37 @@ class Writer:
         buffer.version += 1
         self.unread.add(buffer)
 
-    def write(self, body: Body, stores: Sequence[str], rows: int, head: str = "") -> None:
+    def write(self, body: Body, stores: Sequence[str], rows: int, head: str = "", target: Buffer | None = None) -> None:
         """Write statements, in a loop of the lanes if there is a `head`, after a barrier if they read new results.
 
         They continue the loop just before if that has the same head: without a barrier between them, lanes may run both
         in any order.
         """
         self.read(body.reads)
-        if self.lanes == 1 and not self.wide and body.gathered * CYCLES_OF_GATHER > body.cost:
+        reads, written, epoch = frozenset(body.reads), frozenset([target] if target else []), self.epoch
+        if self.lanes == 1 and not self.wide and _gathers(body) and not body.continues:
             stores = [NOT_VECTORIZED, *stores]
         outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head
         if outer:  # a compiler cannot know that stores leave what an outer loop reads as it is
             inner = head[len(outer) + 1 :]
             before, lines = hoisted(body.lines, inner[5 : inner.index(",")])
             self.lines += [f"{outer} {{", *before, f"{inner} {{", *lines, *stores, "}", "}"]
-        elif self.is_next(head):
+        elif self.last_loop and (self.lanes > 1 or body.continues) and self.is_next(head):
             self.lines[-1:] = [*body.lines, *stores, "}"]
-            if self.last_loop and not body.continues:
-                body.known = Known(*body.known.maps, *self.last_loop[3].known.maps)
+            reads, written, epoch = reads | self.last_loop.reads, written | self.last_loop.written, self.last_loop.epoch
+            if not body.continues:
+                body.known = Known(*body.known.maps, *self.last_loop.body.known.maps)
         else:
             self.lines += [f"{head} {{", *body.lines, *stores, "}"]
-        self.last_loop = head, self.lines, len(self.lines), body
+        self.last_loop = LastLoop(head, self.lines, len(self.lines), body, reads, written, epoch)
         self.loops.append(Loop(rows, body.cost + 2 * len(stores), self.times))
         if self.lanes == 1:
             self.epoch += 1
 
     def is_next(self, head: str) -> bool:
         """Return whether a loop with this head follows another one directly."""
-        if self.last_loop is None or self.lanes == 1:
-            return False
-        last, lines, end, _ = self.last_loop
-        return last == head and lines is self.lines and end == len(lines)
+        last = self.last_loop
+        return last is not None and last.head == head and last.lines is self.lines and last.end == len(self.lines)
 
     def read(self, buffers: set[Buffer]) -> None:
         """Note that buffers are read now; write a barrier first if they are new results."""
@@ -630,7 +682,9 @@ class Writer:
             stores = Counter(line[4 : line.index(",")] for line in self.lines if line.startswith("PUT("))
             unread = {b.name for b in self.buffers if not b.given and 0 < often[b.name] == stores[b.name]}
             self.buffers = [b for b in self.buffers if b.name not in unread]
-            self.lines = [line for line in self.lines if not _is_unread(line, unread, often)]
+            kept = [not _is_unread(line, unread, often) for line in self.lines]
+            place = [0, *itertools.accumulate(kept)]
+            self.lines, self.ends = list(itertools.compress(self.lines, kept)), [place[end] for end in self.ends]
         self.tables = [t for t in self.tables if not t.startswith("TABLE") or often[t.split("[", 1)[0].split()[-1]]]
 
     @contextmanager
@@ -653,6 +707,11 @@ class Writer:
         for b in before:
             if b.last >= begin:
                 b.last = self.epoch
+
+
+def _gathers(body: Body) -> bool:
+    """Return whether a loop mostly gathers numbers, so that vectors of it are slower."""
+    return body.gathered * CYCLES_OF_GATHER > body.cost
 
 
 def _is_unread(line: str, arrays: set[str], often: Counter[str]) -> bool:

@@ -191,7 +191,6 @@ SCENE = """<mujoco><option><flag nativeccd="{native}"/></option>
 )
 def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path, monkeypatch):
     monkeypatch.setattr(jaxsim.native.compiler, "c_compiler", lambda: None)  # the pool is XLA's
-    jaxsim.native.compiler.target_of.cache_clear()
     m = jaxsim.load_model(SCENE.format(kind=kind, floor=floor, native=native, z=0.05))
     d = jaxsim.com_pos(m, jaxsim.kinematics(m, jaxsim.make_data(m)))
     seen, bind = [], pool.POOL.primitive.bind

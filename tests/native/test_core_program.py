@@ -1,6 +1,8 @@
 """Functions of one world as programs of one core."""
 
 import re
+import subprocess
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -238,3 +240,70 @@ def test_a_batch_of_large_functions_is_the_program_of_one_world(monkeypatch, for
     np.testing.assert_allclose(batch(2.0, x), jax.vmap(function, (None, 0))(2.0, x), rtol=2e-5, atol=1e-6)
     loss = lambda f: jax.jit(jax.grad(lambda x: (jax.vmap(f, (None, 0))(2.0, x) ** 2).sum()))  # noqa: E731
     np.testing.assert_allclose(loss(stage(function, form))(x), loss(function)(x), rtol=1e-4, atol=1e-5)
+
+
+def loops_in(function, *args) -> int:
+    """Number of loops over 40 rows of the program of a function."""
+    flat = flatten(jax.make_jaxpr(function)(*args), CORE)
+    return sum(unit.count(", 40) {") for unit in function_units("f", flat))
+
+
+def test_loops_over_the_same_rows_are_joined():
+    """Products that several sums read are stored by one loop with the sums, and no array of them is left."""
+
+    def turned(q):
+        a, b = q[:, 0] * q[:, 1], q[:, 2] * q[:, 3]
+        return jnp.sin(a + b), jnp.cos(a - b)
+
+    q = jnp.sin(jnp.arange(160.0)).reshape(40, 4)
+    assert loops_in(turned, q) == 1
+    assert_same(turned, q)
+
+
+def test_a_loop_that_reads_other_rows_of_the_one_before_is_not_joined():
+    def shifted(x):
+        a = jnp.sin(x) * x
+        b = a[::-1] * a
+        return a, b, jnp.cos(b) + b[::-1]
+
+    x = jnp.arange(40.0)
+    assert loops_in(shifted, x) == 3
+    assert_same(shifted, x)
+
+
+def test_a_loop_that_overwrites_what_the_one_before_reads_is_not_joined():
+    """Rows are replaced in place, one further than the loop before has read them."""
+
+    def replaced(x):
+        y = jnp.sin(x) * x
+        z = jnp.exp(y)
+        return lax.dynamic_update_slice(y, z[:39] + 1, (1,)), z
+
+    assert_same(replaced, jnp.linspace(0.0, 2.0, 40))
+
+
+def test_only_functions_whose_c_is_refused_run_by_xla(monkeypatch):
+    """Their compiler ends while the step around them is written."""
+    m = jaxsim.load_model(PENDULUM)
+    d = jaxsim.make_data(m)
+    wanted = jaxsim.step(m, d)
+    run = subprocess.run
+
+    def refusing(command, **options):
+        source = Path(command[-3]) if "-c" in command else None
+        if source and "* steps = argument(" in source.read_text():  # whether it has worlds: a function of a step
+            return subprocess.CompletedProcess(command, 1, "", "this is a test")
+        return run(command, **options)
+
+    monkeypatch.setattr(compiler.subprocess, "run", refusing)
+    monkeypatch.setenv("JAXSIM_CFLAGS", "-DTEST")
+    compiler.shared_library.cache_clear()
+    try:
+        with pytest.warns(RuntimeWarning, match="this is a test"):
+            choices = choices_of(lambda: jax.jit(lambda m, d: jaxsim.step(m, d)).lower(m, d))
+        assert {c.label for c in choices if c.cause is None} == {"the step"}
+        assert {c.label for c in choices if c.cause} == {"rows of constraints", "the constraint solver"}
+        found = jax.jit(lambda m, d: jaxsim.step(m, d))(m, d)
+    finally:
+        compiler.shared_library.cache_clear()
+    np.testing.assert_allclose(found.qvel, wanted.qvel, rtol=1e-6)

@@ -24,7 +24,7 @@ needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="compile
 
 
 def forget():
-    for known in (native.c_compiler, native.target_of, native.shared_library):
+    for known in (native.c_compiler, native.shared_library):
         known.cache_clear()
 
 

@@ -97,7 +97,6 @@ def test_the_plain_form_of_a_search_takes_a_mask(monkeypatch, batch):
 def no_c_compiler(monkeypatch):
     """A machine without one: XLA's kernel is what runs."""
     monkeypatch.setattr(native, "c_compiler", lambda: None)
-    native.target_of.cache_clear()
 
 
 @pytest.mark.skipif(native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's")

@@ -10,14 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
-from jaxsim.core.layout import Layout, make_layout
+from jaxsim.core.layout import make_layout
 from jaxsim.core.model import Model
 from jaxsim.core.types import WarningType
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
-from jaxsim.engine.constraint.problem import row_operator
+from jaxsim.engine.constraint.problem import row_operator, rows_of_slots
 from jaxsim.engine.constraint.rows import ConstraintRows, constraint_rows
 from jaxsim.interface.public import public
+from jaxsim.math.safe import Array
+from jaxsim.native.rows import over_rows
 from jaxsim.native.world_program import in_one_call
 
 
@@ -55,11 +57,18 @@ def _count(d: Data, rows: ConstraintRows) -> Data:
 @public
 def reference_constraint(m: Model, d: Data) -> Data:
     """Compute velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
-    layout: Layout = d.efc.layout
+    efc, layout = d.efc, d.efc.layout
+    if not layout.nslot:
+        return d
     product = velocity_product(m, d, layout)
-    efc = d.efc
-    vel = jnp.where(efc.active, row_operator(m, d).times(d.qvel), 0)
-    aref = imp.reference(efc.KBIP, vel, efc.pos, efc.margin)
+
+    def of_rows(_: tuple[()], rows: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[()]]:
+        active, vel, kbip, pos, margin = rows
+        vel = jnp.where(active, vel, 0)
+        return (vel, jnp.where(active, imp.reference(kbip, vel, pos, margin), 0)), ()
+
+    rows = efc.active, row_operator(m, d).times(d.qvel), efc.KBIP, efc.pos, efc.margin
+    vel, aref = over_rows(of_rows, rows_of_slots(d), (), rows)[0]
     if product is not None:
         general = jnp.where(efc.active[: layout.ngeneral], product, 0)
         aref = aref - jnp.concatenate([general, jnp.zeros(layout.nslot - layout.ngeneral, aref.dtype)])

@@ -14,6 +14,7 @@ from jaxsim.engine.kinematics.contact_jacobian import contact_parts
 from jaxsim.engine.kinematics.sparse_contact import make_operator
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
+from jaxsim.native.rows import RowsInUse, rows_in_use
 
 
 def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
@@ -23,6 +24,12 @@ def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
         return BodyRows(layout, d.efc.J_general, make_operator(d, layout), d.contact.friction)
     parts = contact_parts(m, d, layout) if layout.ncontact else None
     return DenseRows(layout, d.efc.J_general, d.efc.J_contact, d.contact.friction, parts)
+
+
+def rows_of_slots(d: Data) -> RowsInUse:
+    """Return the slots in use: all before those of contacts, and those of contacts in the buffer."""
+    layout: Layout = d.efc.layout
+    return RowsInUse(d.efc.active, layout.offsets[3] + layout.nfacet * rows_in_use(d.contact.dim > 0).count)
 
 
 def inertia_operator(m: Model, d: Data) -> DenseInertia | TreeBlocks:
@@ -36,21 +43,23 @@ def make_problem(m: Model, d: Data) -> ConstraintProblem:
     """Return the problem of a world whose constraint rows, reference and smooth force are in `d`."""
     efc = d.efc
     layout: Layout = efc.layout
-    equality = layout.general.type == ConstraintType.EQUALITY
-    friction = np.zeros(layout.nslot, bool)
+    start = layout.offsets[3]  # of contacts
+    friction = np.zeros(start, bool)
     friction[: layout.ngeneral] = layout.general.type == ConstraintType.FRICTION_TENDON
     friction[layout.offsets[1] : layout.offsets[2]] = True
-    two_sided = np.zeros(layout.nslot, bool)
-    two_sided[: layout.ngeneral] = equality
-    lo = jnp.where(friction, -efc.frictionloss, -jnp.inf)
-    hi = jnp.where(friction, efc.frictionloss, jnp.where(two_sided, jnp.inf, 0))
+    two_sided = np.zeros(start, bool)
+    two_sided[: layout.ngeneral] = layout.general.type == ConstraintType.EQUALITY
+    frictionloss = efc.frictionloss[:start]
+    lo = jnp.where(friction, -frictionloss, -jnp.inf)
+    hi = jnp.where(friction, frictionloss, jnp.where(two_sided, jnp.inf, 0))
+    contacts = jnp.zeros(layout.nslot - start, lo.dtype)
     return ConstraintProblem(
         M=inertia_operator(m, d),
         J=row_operator(m, d),
         qfrc_smooth=d.qfrc_smooth,
         aref=efc.aref,
         D=efc.D,
-        lo=lo,
-        hi=hi,
+        lo=jnp.concatenate([lo, contacts - jnp.inf]),
+        hi=jnp.concatenate([hi, contacts]),
         mu=d.contact.mu,
     )

@@ -7,11 +7,12 @@ from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, SolverType
-from jaxsim.engine.constraint.problem import make_problem
+from jaxsim.engine.constraint.problem import make_problem, rows_of_slots
 from jaxsim.engine.islands.island import slot_labels
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
-from jaxsim.engine.solver.problem import force, row_state
+from jaxsim.engine.solver.problem import forces_and_states
 from jaxsim.interface.public import public
+from jaxsim.native.rows import over_rows
 
 NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, native_id=0, sparse=sparse.solve)
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
@@ -47,7 +48,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     else:
         found = implicit_diff.solve(layout, limits, p, fixed[3], primal.Guesses(d.qacc_smooth, warm))
     acc, niter, r, free, qfrc = found
-    forces, state = force(layout, p, r), row_state(layout, p, r)
+    forces, state = forces_and_states(layout, p, r, rows_of_slots(d))
     if m.opt.noslip_iterations:
         label = jnp.zeros(layout.nslot, jnp.int32) if m.opt.disableflags & DisableBit.ISLAND else slot_labels(m, d)
         stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
@@ -56,7 +57,8 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         qfrc = p.J.transpose_times(forces)
     if not layout.sparse and not m.opt.noslip_iterations:
         qfrc = implicit_diff.balanced(qfrc, p, acc)
-    b = jnp.where(d.efc.active, free, 0)
+    masked = lambda _, x: (jnp.where(*x, 0), ())  # noqa: E731
+    b = over_rows(masked, rows_of_slots(d), (), (d.efc.active, free))[0]
     efc = d.efc.replace(force=forces, state=state, b=b)
     return d.replace(
         qacc=acc,

@@ -20,6 +20,7 @@ from jaxsim.core.types import ConstraintState
 from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
 from jaxsim.native.hints import symmetric_matrix
+from jaxsim.native.rows import RowsInUse, over_rows
 
 
 class ConstraintProblem(NamedTuple):
@@ -337,17 +338,40 @@ def qfrc_constraint(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
     return p.J.transpose_times(force(layout, p, residual(layout, p, acc)))
 
 
-def row_state(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """Return the mjtConstraintState of every slot."""
+def scalar_state(p: Any, r: Array) -> Array:
+    """Return the mjtConstraintState of scalar rows with D, lo and hi."""
     t = p.D * r
     friction = jnp.isfinite(p.lo)
     low = jnp.where(friction, int(ConstraintState.LINEARNEG), int(ConstraintState.QUADRATIC))
     high = jnp.where(friction, int(ConstraintState.LINEARPOS), int(ConstraintState.SATISFIED))
     state = jnp.where(t <= p.lo, low, jnp.where(t >= p.hi, high, int(ConstraintState.QUADRATIC)))
-    if elliptic(layout):
-        start = layout.offsets[3]
-        c = _cone(layout, contact_rows(layout, p), contact_slots(layout, r))
-        cone = jnp.where(c.bottom, int(ConstraintState.QUADRATIC), int(ConstraintState.SATISFIED))
-        cone = jnp.where(c.middle, int(ConstraintState.CONE), cone)
-        state = jnp.concatenate([state[:start], jnp.repeat(cone, layout.condim)])
     return jnp.where(p.D > 0, state, 0).astype(jnp.int32)
+
+
+def _cone_state(layout: Layout, rows: ContactRows, r: Array) -> Array:
+    """Return the mjtConstraintState of rows of elliptic contacts (n, dim)."""
+    c = _cone(layout, rows, r)
+    state = jnp.where(c.bottom, int(ConstraintState.QUADRATIC), int(ConstraintState.SATISFIED))
+    state = jnp.where(c.middle, int(ConstraintState.CONE), state)
+    return jnp.where(rows.D > 0, state[:, None], 0).astype(jnp.int32)
+
+
+def forces_and_states(layout: Layout, p: ConstraintProblem, r: Array, used: RowsInUse) -> tuple[Array, Array]:
+    """Return the force and the mjtConstraintState of every slot (nslot,), of which some are in use."""
+    end = layout.offsets[3] if elliptic(layout) else layout.nslot
+
+    def of_slots(_: tuple[()], x: tuple[FixedRows, Array]) -> tuple[tuple[Array, Array], tuple[()]]:
+        return (scalar_force(*x), scalar_state(*x)), ()
+
+    def of_contacts(_: tuple[()], x: tuple[ContactRows, Array]) -> tuple[tuple[Array, Array], tuple[()]]:
+        return (_cone_force(layout, *x), _cone_state(layout, *x)), ()
+
+    slots = FixedRows(p.D[:end], p.lo[:end], p.hi[:end]), r[:end]
+    scalar = RowsInUse(used.present[:end], jnp.minimum(used.count, end))
+    forces, states = over_rows(of_slots, scalar, (), slots)[0]
+    if not elliptic(layout):
+        return forces, states
+    contacts = contact_rows(layout, p), contact_slots(layout, r)
+    present = contact_slots(layout, used.present).any(1)
+    force, state = over_rows(of_contacts, RowsInUse(present, (used.count - end) // layout.nfacet), (), contacts)[0]
+    return jnp.concatenate([forces, force.reshape(-1)]), jnp.concatenate([states, state.reshape(-1)])

@@ -8,12 +8,12 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
-from jaxsim.engine.constraint.problem import make_problem
+from jaxsim.engine.constraint.problem import make_problem, rows_of_slots
 from jaxsim.engine.dynamics.inertia import mul_m, mul_sparse, solve_m
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.integrate.implicit import full_blocks, symmetric_matrix
 from jaxsim.engine.kinematics.wrench import apply_wrench
-from jaxsim.engine.solver.problem import force, residual, row_state
+from jaxsim.engine.solver.problem import forces_and_states, residual
 from jaxsim.engine.structure import tables
 from jaxsim.engine.structure.damping import dof_damping, is_damped, poly_force_derivative
 from jaxsim.interface.public import public
@@ -29,9 +29,8 @@ def inv_constraint(m: Model, d: Data) -> Data:
         return d.replace(qfrc_constraint=jnp.zeros_like(d.qacc))
     problem = make_problem(m, d)
     r = residual(layout, problem, d.qacc)
-    forces = force(layout, problem, r)
-    efc = d.efc.replace(force=forces, state=row_state(layout, problem, r))
-    return d.replace(efc=efc, qfrc_constraint=problem.J.transpose_times(forces))
+    forces, states = forces_and_states(layout, problem, r, rows_of_slots(d))
+    return d.replace(efc=d.efc.replace(force=forces, state=states), qfrc_constraint=problem.J.transpose_times(forces))
 
 
 def inverse_force(m: Model, d: Data) -> Array:
