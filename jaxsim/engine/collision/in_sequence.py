@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.broad.bounds import Box, boxes_overlap, spheres_touch
+from jaxsim.engine.collision.broad.bounds import Box, boxes_overlap, spheres_of_pairs, spheres_touch
 from jaxsim.engine.collision.broad.sweep import SweptGeoms, near_of_list, swept_geoms
 from jaxsim.engine.collision.narrow import (
     BufferEntries,
@@ -46,6 +46,19 @@ class _Kind(NamedTuple):
 
     collider: Collider
     plane: bool
+
+
+class _Test(NamedTuple):
+    """C source of a function `test`, types and names of what it reads, and statements of the loop over pairs.
+
+    `begin` and `end` stand before and after the loop, `each` within: it leaves out a pair that cannot touch.
+    """
+
+    source: str
+    own: tuple[tuple[str, str], ...]
+    begin: str
+    each: str
+    end: str
 
 
 class _Programs(NamedTuple):
@@ -85,14 +98,11 @@ def entries_in_sequence(
     )
     sizes = np.array([len(geom), m.max_contacts], np.int32)
     types = tuple(str(jax.dtypes.canonicalize_dtype(a.dtype)) for a in operands)
-    swept = is_swept(geom)
     lists = [jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes]
-    more = sweep_operands(m, x, geom) if swept else []
-    lists += more
-    sweep = _sweep(len(geom), more) if swept else None
-    source = partial(_source, tuple(programs), kinds, types, places, width, sweep)
+    more, test = _sweep(m, x, geom) if is_swept(geom) else _spheres(x)
+    source = partial(_source, tuple(programs), kinds, types, places, width, test)
     program = WorldProgram(in_plain_form, source, results, "the narrow phase")
-    row, candidate, count = run_program(program, *operands, x.margin, *lists)
+    row, candidate, count = run_program(program, *operands, x.margin, *lists, *more)
     return BufferEntries(row, candidate, count[0], count[1])
 
 
@@ -107,10 +117,29 @@ def sweep_operands(m: Any, x: NarrowInputs, geom: np.ndarray) -> list[Any]:
     return [x.pos, x.mat, x.geom_aabb, reach, *_sweep_tables(m.structure, geom.tobytes())]
 
 
-def _sweep(npair: int, operands: Sequence[Any]) -> str:
-    """Return the C source of `near_of_list` for these operands."""
+def _sweep(m: Any, x: NarrowInputs, geom: np.ndarray) -> tuple[list[Any], _Test]:
+    """Return the test that a sweep makes of all pairs (n, 2) at once, and the operands of its C function."""
+    operands = sweep_operands(m, x, geom)
+    find = lambda *x: near_of_list(SweptGeoms(*x[:6]), len(geom), *x[6:])  # noqa: E731
+    names = ", ".join(name for _, name in SWEEP)
+    # if malloc fails, all pairs are visited
+    begin = f"bool* near = malloc(sizes[0] + 1);\nif (near) test({names}, near);"
+    source = f"#include <stdlib.h>\n{ONE_LANE}{_test_source(find, operands)}"
+    return operands, _Test(source, SWEEP, begin, "if (near && !near[p]) continue;", "free(near);")
+
+
+def _spheres(x: NarrowInputs) -> tuple[list[Any], _Test]:
+    """Return the test of a pair by bounding spheres, and the arrays that it reads: most pairs are far apart."""
+    find = lambda pos, rbound, geom, margin: spheres_of_pairs(pos, rbound, geom[None], margin)[0]  # noqa: E731
+    source = _test_source(find, [x.pos, x.geom_rbound, np.empty(2, np.int32), np.empty((), x.margin.dtype)])
+    each = "if (kind[p] < 0) continue;\nbool near;\ntest(centre, rbound, geom + 2 * p, margin + p, &near);"
+    return [x.pos, x.geom_rbound], _Test(ONE_LANE + source, SPHERES, "", f"{each}\nif (!near) continue;", "")
+
+
+def _test_source(find: Callable[..., Array], operands: Sequence[Any]) -> str:
+    """Return the C source of `test`, a function of operands like these."""
     shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in operands]
-    return c_function("sweep", jax.make_jaxpr(lambda *x: near_of_list(SweptGeoms(*x[:6]), npair, *x[6:]))(*shapes))
+    return c_function("test", jax.make_jaxpr(find)(*shapes))
 
 
 @lru_cache(maxsize=64)
@@ -216,11 +245,11 @@ def _source(
     types: tuple[str, ...],
     places: tuple[tuple[int, ...], ...],
     width: int,
-    sweep: str | None,
+    test: _Test,
 ) -> ProgramSource:
     """Return the C source of `world`, which computes the contacts of all pairs.
 
-    Its parameters are arrays..., margins, geoms, kinds, sizes, [tables of the sweep,] rows, candidates, counts.
+    Its parameters are arrays..., margins, geoms, kinds, sizes, operands of the test, rows, candidates, counts.
     `places` are the indices of the arrays, of these `types`, that each kind reads.
     """
     for kind in kinds:
@@ -237,9 +266,7 @@ def _source(
         for k, (name, size) in enumerate(zip(names, sizes, strict=True))
     ]
     inputs = [f"const {c_type(np.dtype(t))}* in{i}" for i, t in enumerate(types)]
-    world = _world(real, inputs, given, cases, max(sizes), width, sweep is not None)
-    if sweep is not None:
-        world = f"#include <stdlib.h>\n{ONE_LANE}{sweep}{world}"
+    world = test.source + _world(real, inputs, given, cases, max(sizes), width, test)
     bodies = tuple(text.replace("NAME", name) for text, name in zip(parts, names, strict=True))
     return ProgramSource("\n".join([*declared, world]), bodies)
 
@@ -263,31 +290,29 @@ return touch;
 """
 
 
-# Parameters of the C function for `sweep_operands`.
-NUMBERS, FLAGS, INTEGERS = ("pos", "mat", "aabb", "reach"), ("still", "swept"), ("key", "place", "always")
-# The sweep marks the pairs to visit; if malloc fails, all are visited.
-MARKED = f"""bool* near = malloc(sizes[0] + 1);
-if (near) sweep({", ".join((*NUMBERS, *FLAGS, *INTEGERS))}, near);"""
+# Types and names of the operands of tests.
+SWEEP = (("real", "pos"), ("real", "mat"), ("real", "aabb"), ("real", "reach"), ("bool", "still"), ("bool", "swept"))
+SWEEP += (("int", "key"), ("int", "place"), ("int", "always"))
+SPHERES = (("real", "centre"), ("real", "rbound"))
 
 
 def _world(
-    real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int, swept: bool
-) -> str:
+    real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int,
+    test: _Test,
+) -> str:  # fmt: skip
     """Return the C source of the loop over the pairs of a world."""
     lists = [f"const {real}* margin", *(f"const int* {name}" for name in ("geom", "kind", "sizes"))]
-    if swept:
-        named = ((real, NUMBERS), ("bool", FLAGS), ("int", INTEGERS))
-        lists += [f"const {kind}* {name}" for kind, names in named for name in names]
+    lists += [f"const {real if kind == 'real' else kind}* {name}" for kind, name in test.own]
     results = [f"{real}* row", "int* candidate", "int* count"]
     return f"""static void world({", ".join([*inputs, *lists, *results])}) {{
 {chr(10).join(given)}
 {real} out[{largest}];
 const int capacity = sizes[1];
 int found = 0, dropped = 0;
-{MARKED if swept else ""}
+{test.begin}
 for (int p = 0; p < sizes[0]; ++p) {{
 int slots;
-{"if (near && !near[p]) continue;" if swept else ""}
+{test.each}
 switch (kind[p]) {{
 {chr(10).join(cases)}
 default: continue;
@@ -303,7 +328,7 @@ candidate[found] = p;
 }}
 dropped += (int)out[slots * {SLOT}];
 }}
-{"free(near);" if swept else ""}
+{test.end}
 for (int i = found; i < capacity; ++i) candidate[i] = -1;
 count[0] = found;
 count[1] = dropped + (found > capacity ? found - capacity : 0);

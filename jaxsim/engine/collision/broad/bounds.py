@@ -18,6 +18,14 @@ def spheres_touch(gap: Array, reach: Array) -> Array:
     return inner(gap, gap) <= reach * reach
 
 
+def spheres_of_pairs(pos: Array, rbound: Array, geom: Array, margin: Array) -> Array:
+    """Return whether the bounding spheres of pairs (n, 2) touch within margins (n,); planes, without one, always do."""
+    g1, g2 = geom[:, 0], geom[:, 1]
+    first = gather(rbound, g1)
+    near = spheres_touch(gather(pos, g2) - gather(pos, g1), first + gather(rbound, g2) + margin)
+    return near | (first <= 0)
+
+
 class Box(NamedTuple):
     """One oriented box of each of n pairs: centre (n, 3), rotation (n, 3, 3), half sizes (n, 3)."""
 
