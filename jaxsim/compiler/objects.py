@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import (
@@ -377,28 +377,6 @@ class Instance(DraftObject):
 
 
 ATTACHED: dict[str, type[Attached]] = {"joint": Joint, "geom": Geom, "site": Site, "camera": Camera, "light": Light}
-CLASSES: dict[str, type[DraftObject]] = {
-    **ATTACHED,
-    "flex": FlexObject,
-    "mesh": Mesh,
-    "skin": Skin,
-    "hfield": HField,
-    "texture": Texture,
-    "material": Material,
-    "pair": Pair,
-    "exclude": Exclude,
-    "equality": Equality,
-    "tendon": Tendon,
-    "actuator": Actuator,
-    "sensor": Sensor,
-    "numeric": Numeric,
-    "tuple": TupleObject,
-}  # kinds with attributes of their own, except bodies and plugin instances, which their passes create
-
-
-def make_object(kind: str, el: Element | None, attrs: dict[str, Any], name: str = "") -> DraftObject:
-    """Return a new object of the class of its kind."""
-    return CLASSES.get(kind, DraftObject)(kind, el, attrs, name)
 
 
 class Lists:
@@ -436,3 +414,11 @@ class Lists:
 
     def __setitem__(self, kind: str, objects: list[Any]) -> None:
         self.__dict__[kind] = objects
+
+
+CLASSES: dict[str, type[DraftObject]] = {kind: get_args(of)[0] for kind, of in get_type_hints(Lists).items()}
+
+
+def make_object(kind: str, el: Element | None, attrs: dict[str, Any], name: str = "") -> DraftObject:
+    """Return a new object of the class of its kind; passes create bodies and plugin instances themselves."""
+    return CLASSES[kind](kind, el, attrs, name)

@@ -14,7 +14,6 @@ from jaxsim.core.structure import moving_dofs
 from jaxsim.core.types import ConstraintType
 from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import fusion_barrier
 
 Product = Callable[[Array], Array]
 
@@ -63,35 +62,26 @@ def rows_times(layout: Layout, friction: Array, x: Array, general: Product, cont
     `general(x)` computes the product of the general rows (ngeneral,), `contact(x)` that of the contact rows in contact
     frames (ncontact, condim). `friction` (ncontact, 5) are the coefficients of the contacts.
     """
-    fixed = fixed_rows_times(layout, x, general)
-    if not layout.ncontact:
-        return fixed
-    return jnp.concatenate([fixed, contact_facets(layout, friction, contact(x))])
-
-
-def fixed_rows_times(layout: Layout, x: Array, general: Product) -> Array:
-    """Compute J x for every slot except those of contacts, x being (nv,)."""
     at_limit = take(x, layout.limit_dof)
-    parts = [general(x)] if layout.ngeneral else []
-    return jnp.concatenate([*parts, x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)])
+    parts = [x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)]
+    if layout.ngeneral:
+        parts.insert(0, general(x))
+    if layout.ncontact:
+        parts.append(contact_facets(layout, friction, contact(x)))
+    return jnp.concatenate(parts)
 
 
 def rows_transpose_times(layout: Layout, friction: Array, force: Array, general: Product, contact: Product) -> Array:
     """Compute J' f (nv,) for forces of every slot (nslot,); `general` and `contact` are transposes (`rows_times`)."""
-    force, first = fusion_barrier(force), layout.offsets[3]
-    out = fixed_rows_transpose_times(layout, force[:first], general)
+    _, start, limit, first, _ = layout.offsets
+    out = force[start:limit]
+    if layout.nlimit:
+        out = out + signed_limit_to_dof(layout, force[limit:first])
+    if layout.ngeneral:
+        out = out + general(force[:start])
     if layout.ncontact:
         out = out + contact(contact_frame_force(layout, friction, force[first:]))
     return out
-
-
-def fixed_rows_transpose_times(layout: Layout, force: Array, general: Product) -> Array:
-    """Compute J' f (nv,) for forces of every slot except those of contacts."""
-    _, start, limit, *_ = layout.offsets
-    out = force[start:limit]
-    if layout.nlimit:
-        out = out + signed_limit_to_dof(layout, force[limit:])
-    return out + general(force[:start]) if layout.ngeneral else out
 
 
 def general_dense(layout: Layout, jac: Array) -> Array:

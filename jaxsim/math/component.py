@@ -11,9 +11,6 @@ from jaxsim.math.safe import Array, components, xp_of
 Vector = tuple[Array, Array, Array]
 Quat = tuple[Array, Array, Array, Array]
 
-# XLA's CPU backend computes up to this many arrays in the kernel that stacks them, more in a kernel each.
-FUSED = 8
-
 
 def vector(parts: Iterable[Array]) -> Vector:
     """Return three components as a vector."""
@@ -28,12 +25,7 @@ def split(x: Array) -> tuple[Array, ...]:
 
 def join(parts: tuple[Array, ...]) -> Array:
     """Return the array with these components along a new last axis."""
-    xp, count = xp_of(*parts), len(parts)
-    if count <= FUSED:
-        return xp.stack(parts, axis=-1)
-    size = next(k for k in range(FUSED, 0, -1) if count % k == 0)
-    rows = [xp.stack(parts[i : i + size], axis=-1) for i in range(0, count, size)]
-    return xp.stack(rows, axis=-2).reshape(*rows[0].shape[:-1], count)
+    return xp_of(*parts).stack(parts, axis=-1)
 
 
 def add(a: Vector, b: Vector) -> Vector:

@@ -1,4 +1,4 @@
-"""Fusion barriers: functions that XLA does not inline, or compiles as one kernel of a CPU."""
+"""Functions that XLA compiles as one kernel of a CPU."""
 
 import os
 import subprocess
@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.math.safe import xp_of
 from jaxsim.xla.compat import jax_version, set_xla_metadata
 
 # The newest JAX with which tests of these kernels have passed. With a newer one a separate process tries first.
@@ -43,7 +42,8 @@ def one_kernel_of_tables(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _called(function, inlineable="false", xla_cpu_small_call="true")
+    called = jax.jit(function)
+    return lambda *args: set_xla_metadata(called(*args), inlineable="false", xla_cpu_small_call="true")
 
 
 @lru_cache
@@ -67,30 +67,3 @@ def attempt_kernels() -> None:
     x = jnp.arange(12.0).reshape(3, 4)
     powers = _one_kernel(lambda x: lax.fori_loop(0, 3, lambda _, y: y * x, x))
     np.testing.assert_allclose(jax.jit(powers)(x), x**4, rtol=1e-6)
-
-
-def not_inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of arrays (any PyTrees) as a call that XLA does not inline or fuse with its neighbours."""
-    return _called(function, inlineable="false")
-
-
-def _called(function: Callable[..., Any], **attributes: str) -> Callable[..., Any]:
-    called = jax.jit(function)
-
-    def run(*args: Any) -> Any:
-        return set_xla_metadata(called(*args), **attributes)
-
-    return run
-
-
-def fusion_barrier(tree: Any) -> Any:
-    """Compute `tree` once: on a CPU XLA fuses nothing across this point. Not a barrier for NumPy arrays.
-
-    XLA repeats elementwise work, sines and powers included, in every fusion that reads it, and expands its own
-    optimization barrier before it fuses. Here values pass through a function that XLA is told not to inline. It takes
-    no code and no time: it returns its input buffers.
-    """
-    leaves, structure = jax.tree.flatten(tree)
-    if xp_of(*leaves) is np:
-        return tree
-    return structure.unflatten(lax.platform_dependent(leaves, cpu=not_inlined(lambda x: x), default=lambda x: x))

@@ -123,15 +123,6 @@ def repeat(count: Array | int, body: Callable[[Array, Any], Any], state: Any) ->
     return lax.fori_loop(0, count, lambda i, s: body(jnp.asarray(i, jnp.int32), s), state)
 
 
-def while_packed(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
-    """Run `lax.while_loop` for a named tuple of scalars of one dtype, carried as one array.
-
-    In a batch, finished worlds keep their state by a select: one kernel for all numbers, not one for each.
-    """
-    pack, unpack = jnp.stack, lambda x: type(state)(*x)
-    return unpack(lax.while_loop(lambda x: cond(unpack(x)), lambda x: pack(body(unpack(x))), pack(state)))
-
-
 def _loop(cond: Callable[..., Array], body: Callable[..., Any], group: int, copies: RowCopies) -> Callable[..., Any]:
     @custom_vmap
     def loop(consts: list[Array], state: Any) -> Any:

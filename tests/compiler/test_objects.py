@@ -5,7 +5,7 @@ import pytest
 from jaxsim.compiler.assemble import FIELD_SOURCES, PREFIX_KIND
 from jaxsim.compiler.compile import PASSES
 from jaxsim.compiler.draft import KINDS, Draft
-from jaxsim.compiler.objects import CLASSES, Body, DraftObject, Instance
+from jaxsim.compiler.objects import CLASSES, DraftObject
 from jaxsim.mjcf import expand, read
 from jaxsim.mjcf.keyframes import extend
 
@@ -50,7 +50,7 @@ XML = """<mujoco>
 
 def declared(kind: str) -> set[str]:
     """Names that the class of a kind declares."""
-    cls = {"body": Body, "plugin": Instance}.get(kind) or CLASSES.get(kind, DraftObject)
+    cls = CLASSES[kind]
     return {name for base in cls.__mro__ for name in getattr(base, "__annotations__", ())}
 
 

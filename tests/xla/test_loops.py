@@ -1,7 +1,6 @@
 """Loops whose length differs from world to world."""
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsim.xla.loops import GROUP, where_needed, while_each, while_packed, without_unused
+from jaxsim.xla.loops import GROUP, where_needed, while_each, without_unused
 
 
 def collatz(x, step=3):
@@ -99,20 +98,6 @@ def _halley(a, x):
 def test_it_equals_the_plain_loop_outside_of_a_batch():
     mine = jax.jit(lambda c: while_each(lambda s: s < 100, lambda s: s * c, 1.0))(1.5)
     assert mine == lax.while_loop(lambda s: s < 100, lambda s: s * 1.5, 1.0)
-
-
-def test_a_packed_loop_is_a_plain_loop():
-    class Pair(NamedTuple):
-        x: float
-        gap: float
-
-    start = Pair(jnp.linspace(1, 2, 5), jnp.ones(5))
-    go = lambda s: s.gap > 1e-6  # noqa: E731
-    body = lambda s: Pair(*_halley(2.0, s.x))  # noqa: E731
-    got = jax.vmap(partial(while_packed, go, body))(start)
-    want = jax.vmap(partial(lax.while_loop, go, body))(start)
-    np.testing.assert_array_equal(got.x, want.x)
-    np.testing.assert_array_equal(got.gap, want.gap)
 
 
 def test_the_body_of_a_loop_is_computed_without_what_it_does_not_use():

@@ -18,7 +18,6 @@ from jaxsim.math.arrays import gather, take
 from jaxsim.math.jvp import jvp_at, sum_of_tangents
 from jaxsim.math.safe import Array
 from jaxsim.native.rows import over_rows, rows_in_use
-from jaxsim.xla.fusion import fusion_barrier
 
 
 class ReevaluatedCollider(NamedTuple):
@@ -105,8 +104,7 @@ def _rows_of_collider(
     mine = (origin.slot >= collider.first) & (origin.slot < collider.first + collider.count)
     spare = [_geoms_at(take, constant_poses, np.array([geom])) for geom in collider.spare_pair]
     a, b = (jax.tree.map(partial(_select, mine), *pair) for pair in zip(sides, spare, strict=True))
-    contacts = fusion_barrier(collider.function(a, b, origin.margin))
-    rows = rows_of(contacts).reshape(len(mine), collider.slots_per_pair, -1)
+    rows = rows_of(collider.function(a, b, origin.margin)).reshape(len(mine), collider.slots_per_pair, -1)
     chosen = (
         mine[:, None]
         & ((origin.slot - collider.first) % collider.slots_per_pair == np.arange(collider.slots_per_pair)[:, None]).T

@@ -28,7 +28,6 @@ from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
 from jaxsim.xla.compaction import compact
-from jaxsim.xla.fusion import fusion_barrier
 from jaxsim.xla.loops import traced_once
 
 CHUNK = 128  # pairs of a large model per step of the scan
@@ -222,7 +221,7 @@ def _slots_of_buffer(m: Any, found: list[GroupContacts], n: int) -> tuple[Array,
         order = np.argsort(owner, kind="stable")
         index, real, _ = compact(take(valid, order), m.max_contacts)
         slot = jnp.where(real, gather(jnp.asarray(order, jnp.int32), index), -1)
-        return fusion_barrier(slot), ncon, dropped
+        return slot, ncon, dropped
     position = jnp.where(valid, _buffer_indices(found, n), m.max_contacts)
     slot = jnp.full(m.max_contacts, -1, jnp.int32)
     return slot.at[position].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop"), ncon, dropped

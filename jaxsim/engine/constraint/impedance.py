@@ -1,11 +1,8 @@
 """Impedance and reference of constraint rows (MuJoCo's manual, "Modeling", solver parameters), for all rows at once."""
 
-import numpy as np
-
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXIMP, MINIMP, MINVAL, DisableBit
 from jaxsim.math.safe import Array, components, xp_of
-from jaxsim.xla.fusion import fusion_barrier
 
 DEFAULT_SOLREF = (0.02, 1.0)
 
@@ -22,9 +19,7 @@ def row_numbers(
 
     `depth` (n,) is position less margin, `diag` (n,) the diagonal before regularisation.
     """
-    xp = xp_of(depth, diag)
-    numbers = xp.stack(impedance(solimp, depth))
-    imped, derivative, dmax = components(numbers if xp is np else fusion_barrier(numbers), 0)
+    imped, derivative, dmax = components(xp_of(depth, diag).stack(impedance(solimp, depth)), 0)
     stiffness, damping = stiffness_damping(safe_reference(timestep, safe, solref, DEFAULT_SOLREF), dmax)
     return stiffness, damping, imped, derivative, regularizer(imped, diag)
 

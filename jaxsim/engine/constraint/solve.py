@@ -57,7 +57,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         qfrc = p.J.transpose_times(forces)
     if not layout.sparse and not m.opt.noslip_iterations:
         qfrc = implicit_diff.balanced(qfrc, p, acc)
-    masked = lambda _, x: (jnp.where(*x, 0), ())  # noqa: E731
+    masked = lambda _, x: (jnp.where(x[0], x[1], 0), ())  # noqa: E731
     b = over_rows(masked, rows_of_slots(d), (), (d.efc.active, free))[0]
     efc = d.efc.replace(force=forces, state=state, b=b)
     return d.replace(

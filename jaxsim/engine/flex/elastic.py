@@ -20,7 +20,6 @@ from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, xp_of
-from jaxsim.xla.fusion import fusion_barrier
 
 STRAIN_ENTRIES, BENDING_ENTRIES = 21, 17  # numbers of an element in flex_stiffness, of an edge in flex_bending
 
@@ -85,17 +84,17 @@ def strain_force(m: Model, d: Data) -> Array | None:
     damping = take(m.flex_damping, tables.edges(m).flex[pull.edge])
     # difference of squared lengths over one step, divided by the step
     growing = rate * (2 * length - rate * m.opt.timestep)
-    stretch = fusion_barrier(squared_growth(m, d, pull.edge) + damping * growing)
+    stretch = squared_growth(m, d, pull.edge) + damping * growing
     parts, place, first = [], pull.of_elements.index, 0
     for strain in pull.strains:
         n, k = strain.edge.shape
         elongation = take(stretch, place[first : first + n * k].reshape(n, k))
         parts.append((take(m.flex_stiffness, strain.entry) * elongation[:, None]).sum(-1).reshape(-1))
         first += n * k
-    tension = sum_into(pull.of_elements, fusion_barrier(parts[0] if len(parts) == 1 else xp.concatenate(parts)))
+    tension = sum_into(pull.of_elements, xp.concatenate(parts))
     ends = tables.edges(m).ends[pull.edge]
     force = tension[:, None] * (take(d.flexvert_xpos, ends[:, 1]) - take(d.flexvert_xpos, ends[:, 0]))
-    return sum_into(pull.to_vertices, fusion_barrier(xp.concatenate([force, -force])))
+    return sum_into(pull.to_vertices, xp.concatenate([force, -force]))
 
 
 class Targets(NamedTuple):
@@ -196,7 +195,7 @@ def bending_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array,
         speed = take_or_zero(d.qvel, bend.speed)
         rate = (plate[..., None] * (speed[:, 1:] - speed[:, :1])[:, None]).sum(2)
         out.append(rate * take(m.flex_damping, bend.flex)[:, None, None])
-    both = sum_into(bend.to_dofs, fusion_barrier(xp.stack([-x.reshape(-1) for x in out], axis=1)))
+    both = sum_into(bend.to_dofs, xp.stack([-x.reshape(-1) for x in out], axis=1))
     zero = xp.zeros_like(d.qvel)
     return (both[:, 0] if spring else zero), (both[:, -1] if damper else zero)
 
@@ -234,8 +233,8 @@ def edge_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array, Ar
     if damper:
         out.append(-take(m.flex_edgedamping, flex) * d.flexedge_velocity)
     along = xp.stack(out, axis=1)
-    pulls = take(d.flexedge_J, lines.entry)[:, None] * take(fusion_barrier(along), lines.edge)
-    both = sum_into(lines.to_dofs, fusion_barrier(pulls))
+    pulls = take(d.flexedge_J, lines.entry)[:, None] * take(along, lines.edge)
+    both = sum_into(lines.to_dofs, pulls)
     zero = xp.zeros_like(d.qvel)
     return (both[:, 0] if spring else zero), (both[:, -1] if damper else zero)
 

@@ -22,7 +22,6 @@ from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array, divide, xp_of
 from jaxsim.native import linalg
-from jaxsim.xla.fusion import fusion_barrier
 
 DENSE_DOFS = 100  # up to this many dofs of lattices use a dense factor
 ROUNDING = 10  # residual of conjugate gradients, in units in the last place of the right-hand side
@@ -75,7 +74,7 @@ def edge_damping_vel(m: Model, d: Data, lower: bool) -> Array:
         return xp_of(d.qvel).zeros(count, d.qvel.dtype)
     damping = take(m.flex_edgedamping, tables.edges(m).flex[products.edge])
     both = take(d.flexedge_J, products.one) * take(d.flexedge_J, products.two)
-    return sum_into(products.to_entries, fusion_barrier(-damping * both))
+    return sum_into(products.to_entries, -damping * both)
 
 
 class LatticeDofs(NamedTuple):

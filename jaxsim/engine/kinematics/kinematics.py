@@ -21,7 +21,6 @@ from jaxsim.math.jvp import all_zero, value_and_tangent
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.native.stage import keeps_residuals
-from jaxsim.xla.fusion import fusion_barrier
 
 
 @public
@@ -66,7 +65,7 @@ def poses_of(m: Model, d: Data, numbers: Numbers, mocap: tuple[Array, Array], qp
     anchor, axis = _joint_axes(m, c.split(take(frame, nodes.joint)))
     xpos, xquat = _parts(take(frame, nodes.body))
     xquat = quat_normalize(xquat)
-    xpos, xquat, mat = fusion_barrier((xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
+    mat = c.join(c.quat_to_mat(c.split(xquat)))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
     frame_pos, frame_mat = to_global(xpos, xquat, mat, body, *_local_frames(m, body))
     i, g = m.nbody, m.nbody + m.ngeom

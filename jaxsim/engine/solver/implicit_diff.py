@@ -18,9 +18,11 @@ from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import kernel, primal
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
+    contacts_in_use,
     curvature,
     force,
     gradient,
+    hessian,
     hessian_times,
     momentum_gap,
     residual,
@@ -51,9 +53,8 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
     acc = checkpoint_name(found.acc, SOLUTION)
     dg = jvp_at(lambda q: gradient(layout, q, acc), p)(tangents[0])
     r = residual(layout, p, acc)
-    q, slots = jax.lax.stop_gradient((p, primal.by_slots(layout, r)))
-    fixed = primal.hessian(layout, q, primal.contacts_in_use(layout, q), slots)
-    solve_fixed = partial(primal.solve_hessian, layout, fixed)
+    q, at = jax.lax.stop_gradient((p, r))
+    solve_fixed = partial(primal.solve_hessian, layout, hessian(layout, q, contacts_in_use(layout, q), at))
     # used by second derivatives only, of which the matrix would need the tangent of all rows
     matvec = partial(hessian_times, layout, p, curvature(layout, p, r))
     dacc = jax.lax.custom_linear_solve(matvec, -dg, lambda _, b: solve_fixed(b), symmetric=True)

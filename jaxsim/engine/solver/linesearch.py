@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jaxsim.math.safe import Array, divide
-from jaxsim.xla.loops import while_packed
 
 
 class SearchState(NamedTuple):
@@ -27,7 +27,7 @@ def ahead(r: Any, z: Any, alpha: Array) -> Any:
 
 def at_least_once(cond: Callable[..., Array], body: Callable[..., Any], state: Any) -> Any:
     """Repeat `state = body(state)` while `cond(state)`, the first time in any case and outside of the loop."""
-    return while_packed(cond, body, body(state))
+    return lax.while_loop(cond, body, body(state))
 
 
 def line_search(

@@ -8,7 +8,7 @@ array itself; without parts the array is differentiated.
 
 import dataclasses
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
@@ -18,7 +18,7 @@ from jaxsim.core.rows import rows_times, rows_transpose_times
 from jaxsim.math.arrays import dot
 from jaxsim.math.jvp import matrix_times, product_by_parts
 from jaxsim.math.safe import Array
-from jaxsim.native.rows import over_rows
+from jaxsim.native.rows import RowsInUse, over_rows
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["matrix", "parts"], meta_fields=[])
@@ -60,6 +60,16 @@ class DenseRows:
         """Compute J' f (nv,) for forces of every slot (nslot,)."""
         contact = partial(contact_transpose_times, self.layout, self.contact, self.parts)
         return rows_transpose_times(self.layout, self.friction, force, lambda f: dot(f, self.general), contact)
+
+
+class ContactsInUse(NamedTuple):
+    """Parts of contact rows that are not differentiated: which contacts have rows."""
+
+    used: RowsInUse
+
+    def in_use(self) -> RowsInUse:
+        """Return the contacts that have rows."""
+        return self.used
 
 
 def _contact_times(layout: Layout, rows: Array, parts: Any, x: Array) -> Array:

@@ -1,38 +1,28 @@
 """Newton and conjugate gradient on the primal problem, with exact line search and warm start."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jaxsim.core.layout import Layout
-from jaxsim.core.rows import contact_facets, contact_frame_force, fixed_rows_times, fixed_rows_transpose_times
-from jaxsim.engine.solver import problem
 from jaxsim.engine.solver.linesearch import ahead, at_least_once, line_search
+from jaxsim.engine.solver.operators import ContactsInUse
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
-    ContactRows,
-    blocks_of_contacts,
-    contact_along,
-    contact_costs,
-    contact_force,
-    contact_hessian,
-    contact_rows,
-    contact_slots,
-    fixed_rows,
+    along,
+    contacts_in_use,
+    cost,
     force,
-    hessian_without_contacts,
-    scalar_costs,
-    scalar_force,
-    scalar_weight,
+    hessian,
+    residual,
 )
 from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
 from jaxsim.native.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
-from jaxsim.native.rows import RowsInUse, over_rows, rows_in_use
 from jaxsim.xla.loops import while_each
 
 # A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.
@@ -125,29 +115,46 @@ def solve(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> Solution:
     """Solve the problem by the reference implementation, which defines the solution on every platform."""
-    direction, last = limits.solver.directions(layout, p)
-    used = contacts_in_use(layout, p)
+    p = p._replace(J=dataclasses.replace(p.J, parts=ContactsInUse(contacts_in_use(layout, p))))
+    directions = limits.solver.directions(layout, p)
+    found, free = minimise_problem(layout, limits, p, settings, guesses, directions, while_each)
+    r = residual(layout, p, found.acc)
+    return Solution(found.acc, found.niter, r, free, p.J.transpose_times(force(layout, p, r)))
+
+
+def minimise_problem(
+    layout: Layout,
+    limits: IterationLimits,
+    p: ConstraintProblem,
+    settings: Tolerances,
+    guesses: Guesses,
+    directions: tuple[Callable[..., Any], Any],
+    loop: Callable[..., SolverState],
+) -> tuple[SolverState, Array]:
+    """Minimise the cost of a problem by its operators; return the last state, and J qacc_smooth - aref (nslot,).
+
+    `directions` are those of a `Solver`, `loop` that of `minimise`.
+    """
+    used, (direction, last) = contacts_in_use(layout, p), directions
     operators = SolverOperators(
         smooth=p.qfrc_smooth,
-        inertia=partial(dot, p.M.matrix),
-        rows=partial(rows_times, layout, p, used),
-        constraint=partial(constraint_force, layout, p, used),
+        inertia=p.M.times,
+        rows=p.J.times,
+        constraint=lambda r: p.J.transpose_times(force(layout, p, r)),
         along=lambda r, z, alpha: along(layout, p, used, ahead(r, z, alpha), z),
         direction=direction,
         last=last,
     )
-    each = one_by_one(partial(residual, layout, p, used), partial(cost, layout, p, used))
+    each = one_by_one(partial(residual, layout, p), partial(cost, layout, p, used))
     start, free = first_guess(each, p, guesses)
-    found = minimise(operators, limits, settings, start, while_each)
-    r = residual(layout, p, used, found.acc)
-    return Solution(found.acc, found.niter, in_slots(r), in_slots(free), constraint_force(layout, p, used, r))
+    return minimise(operators, limits, settings, start, loop), free
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
     """Compute the derived quantities of the solution `acc`, by the operators of the problem."""
-    r = problem.residual(layout, p, acc)
+    r = residual(layout, p, acc)
     qfrc = p.J.transpose_times(force(layout, p, r))
-    return Solution(acc, niter, r, problem.residual(layout, p, free), qfrc)
+    return Solution(acc, niter, r, residual(layout, p, free), qfrc)
 
 
 def minimise(
@@ -204,122 +211,6 @@ def newton_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, t
     """Return Newton directions, to the minimum of the quadratic model at each state."""
     used = contacts_in_use(layout, p)
     return lambda s: (-solve_hessian(layout, hessian(layout, p, used, s.r), s.grad), ()), ()
-
-
-# ---- rows: contacts up to the last one in use
-
-
-class SlotRows(NamedTuple):
-    """An array over slots in two parts: contacts (ncontact, nfacet), and all slots before them."""
-
-    fixed: Array
-    contact: Array
-
-
-def by_slots(layout: Layout, x: Array) -> SlotRows:
-    """Split an array over slots (nslot,) in its two parts."""
-    return SlotRows(x[: layout.offsets[3]], contact_slots(layout, x))
-
-
-def in_slots(x: SlotRows) -> Array:
-    """Join the two parts to an array over slots (nslot,)."""
-    return jnp.concatenate([x.fixed, x.contact.reshape(-1)])
-
-
-HESSIAN_CHUNK = 8  # contacts per chunk of the sum of the Hessian in XLA
-
-
-def contacts_in_use(layout: Layout, p: ConstraintProblem) -> RowsInUse:
-    """Return the contacts with rows."""
-    return rows_in_use((contact_slots(layout, p.D) > 0).any(1))
-
-
-def over_contacts(
-    layout: Layout,
-    p: ConstraintProblem,
-    used: RowsInUse,
-    function: Callable,
-    shared: Any,
-    *rows: Array,
-    chunk: int | None = None,
-) -> Any:
-    """Call `over_rows` with `function(shared, contacts, jacobian, *rows)` for the contacts in use."""
-    each = (contact_rows(layout, p), p.J.contact, *rows)
-    return over_rows(lambda shared, x: function(shared, *x), used, shared, each, chunk)
-
-
-def rows_times(layout: Layout, p: ConstraintProblem, used: RowsInUse, x: Array) -> SlotRows:
-    """Compute J x."""
-
-    def of_contacts(x: Array, c: ContactRows, jacobian: Array) -> tuple[Array, tuple[()]]:
-        frame = dot(lax.collapse(jacobian, 0, 2), x).reshape(jacobian.shape[:2])
-        return contact_facets(layout, c.friction, frame).reshape(c.D.shape), ()
-
-    fixed = fixed_rows_times(layout, x, partial(dot, p.J.general))
-    if not layout.ncontact:
-        return SlotRows(fixed, contact_slots(layout, p.D))
-    return SlotRows(fixed, over_contacts(layout, p, used, of_contacts, x)[0])
-
-
-def residual(layout: Layout, p: ConstraintProblem, used: RowsInUse, acc: Array) -> SlotRows:
-    """Compute J a - aref."""
-    aref, z = by_slots(layout, p.aref), rows_times(layout, p, used, acc)
-    return SlotRows(z.fixed - aref.fixed, z.contact - aref.contact)
-
-
-def constraint_force(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows) -> Array:
-    """Compute J' f (nv,) for the forces of all rows."""
-
-    def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
-        frame = contact_frame_force(layout, c.friction, contact_force(layout, c, r).reshape(-1))
-        return (), dot(frame.reshape(-1), lax.collapse(jacobian, 0, 2))
-
-    total = fixed_rows_transpose_times(
-        layout, scalar_force(fixed_rows(layout, p), r.fixed), lambda f: dot(f, p.J.general)
-    )
-    return total + over_contacts(layout, p, used, of_contacts, None, r.contact)[1] if layout.ncontact else total
-
-
-def cost(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows) -> Array:
-    """Compute the cost s(r)."""
-
-    def of_contacts(_: None, c: ContactRows, __: Array, r: Array) -> tuple[tuple[()], Array]:
-        return (), jnp.sum(contact_costs(layout, c, r))
-
-    total = jnp.sum(scalar_costs(fixed_rows(layout, p), r.fixed))
-    return total + over_contacts(layout, p, used, of_contacts, None, r.contact)[1] if layout.ncontact else total
-
-
-def along(
-    layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows, z: SlotRows
-) -> tuple[Array, Array, Array]:
-    """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
-
-    f'z is minus the first derivative.
-    """
-
-    def of_contacts(_: None, c: ContactRows, __: Array, r: Array, z: Array) -> tuple[tuple[()], tuple[Array, ...]]:
-        return (), contact_along(layout, c, r, z)
-
-    fixed = fixed_rows(layout, p)
-    push = scalar_force(fixed, r.fixed) * z.fixed
-    total = sums(push, jnp.abs(push), scalar_weight(fixed, r.fixed) * z.fixed * z.fixed)
-    if not layout.ncontact:
-        return total
-    found = over_contacts(layout, p, used, of_contacts, None, r.contact, z.contact)[1]
-    return tuple(x + y for x, y in zip(total, found, strict=True))
-
-
-def hessian(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: SlotRows) -> Array:
-    """Compute M + J' s'' J (nv, nv)."""
-
-    def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
-        return (), contact_hessian(blocks_of_contacts(layout, c, r), jacobian)
-
-    h = hessian_without_contacts(layout, p, scalar_weight(fixed_rows(layout, p), r.fixed))
-    if not layout.ncontact:
-        return h
-    return h + over_contacts(layout, p, used, of_contacts, None, r.contact, chunk=HESSIAN_CHUNK)[1]
 
 
 def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:

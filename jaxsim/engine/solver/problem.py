@@ -9,6 +9,7 @@ MuJoCo's manual, "Computation", Constraint model: zero in the dual cone, quadrat
 distance to the cone between them. Rows with D = 0 are absent.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -20,7 +21,9 @@ from jaxsim.core.types import ConstraintState
 from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
 from jaxsim.native.hints import symmetric_matrix
-from jaxsim.native.rows import RowsInUse, over_rows
+from jaxsim.native.rows import RowsInUse, over_rows, rows_in_use
+
+HESSIAN_CHUNK = 8  # contacts per chunk of the sum of the Hessian in XLA
 
 
 class ConstraintProblem(NamedTuple):
@@ -60,6 +63,23 @@ def contact_rows(layout: Layout, p: ConstraintProblem) -> ContactRows:
 def contact_slots(layout: Layout, x: Array) -> Array:
     """Return the entries (ncontact, nfacet) of contacts of an array over slots."""
     return x[layout.offsets[3] :].reshape(layout.ncontact, layout.nfacet)
+
+
+def contacts_in_use(layout: Layout, p: ConstraintProblem) -> RowsInUse:
+    """Return the contacts with rows."""
+    return rows_in_use((contact_slots(layout, p.D) > 0).any(1))
+
+
+def over_contacts(
+    layout: Layout,
+    p: ConstraintProblem,
+    used: RowsInUse,
+    function: Callable[..., Any],
+    *rows: Array,
+    chunk: int | None = None,
+) -> Any:
+    """Call `over_rows` with `function(contacts, *rows)` for the contacts in use."""
+    return over_rows(lambda _, x: function(*x), used, (), (contact_rows(layout, p), *rows), chunk)
 
 
 def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
@@ -179,8 +199,12 @@ def force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     """Compute the force of every slot (nslot,), minus the derivative of s."""
     if not elliptic(layout):
         return scalar_force(p, r)
+
+    def of_contacts(c: ContactRows, r: Array) -> tuple[Array, tuple[()]]:
+        return _cone_force(layout, c, r), ()
+
     scalar = scalar_force(fixed_rows(layout, p), r[: layout.offsets[3]])
-    contact = _cone_force(layout, contact_rows(layout, p), contact_slots(layout, r))
+    contact = over_contacts(layout, p, contacts_in_use(layout, p), of_contacts, contact_slots(layout, r))[0]
     return jnp.concatenate([scalar, contact.reshape(-1)])
 
 
@@ -217,12 +241,16 @@ def contact_costs(layout: Layout, c: ContactRows, r: Array) -> Array:
     return _cone_costs(layout, c, r) if elliptic(layout) else scalar_costs(c, r)
 
 
-def costs(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """Compute the terms of s(r), one for each scalar slot and for each elliptic contact."""
-    if not elliptic(layout):
-        return scalar_costs(p, r)
-    scalar = scalar_costs(fixed_rows(layout, p), r[: layout.offsets[3]])
-    return jnp.concatenate([scalar, _cone_costs(layout, contact_rows(layout, p), contact_slots(layout, r))])
+def cost(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: Array) -> Array:
+    """Compute the cost s(r)."""
+
+    def of_contacts(c: ContactRows, r: Array) -> tuple[tuple[()], Array]:
+        return (), jnp.sum(contact_costs(layout, c, r))
+
+    total = jnp.sum(scalar_costs(fixed_rows(layout, p), r[: layout.offsets[3]]))
+    if not layout.ncontact:
+        return total
+    return total + over_contacts(layout, p, used, of_contacts, contact_slots(layout, r))[1]
 
 
 class Curvature(NamedTuple):
@@ -246,18 +274,26 @@ def curvature_times(layout: Layout, c: Curvature, z: Array) -> Array:
     product = c.weight * z
     if c.blocks is None:
         return product
-    start = layout.offsets[3]
-    frame = contact_slots(layout, z)
-    return jnp.concatenate([product[:start], einsum("cij,cj->ci", c.blocks, frame).reshape(-1)])
+    contacts = einsum("cij,cj->ci", c.blocks, contact_slots(layout, z))
+    return jnp.concatenate([product[: layout.offsets[3]], contacts.reshape(-1)])
 
 
-def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Array, Array, Array]:
+def along(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: Array, z: Array) -> tuple[Array, Array, Array]:
     """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
 
     f'z is minus the first derivative.
     """
-    push = force(layout, p, r) * z
-    return sums(push, jnp.abs(push), curvature_times(layout, curvature(layout, p, r), z) * z)
+
+    def of_contacts(c: ContactRows, r: Array, z: Array) -> tuple[tuple[()], tuple[Array, ...]]:
+        return (), contact_along(layout, c, r, z)
+
+    end, fixed = layout.offsets[3], fixed_rows(layout, p)
+    push = scalar_force(fixed, r[:end]) * z[:end]
+    total = sums(push, jnp.abs(push), scalar_weight(fixed, r[:end]) * z[:end] * z[:end])
+    if not layout.ncontact:
+        return total
+    found = over_contacts(layout, p, used, of_contacts, contact_slots(layout, r), contact_slots(layout, z))[1]
+    return tuple(x + y for x, y in zip(total, found, strict=True))
 
 
 def contact_along(layout: Layout, c: ContactRows, r: Array, z: Array) -> tuple[Array, Array, Array]:
@@ -300,27 +336,31 @@ def weighted_rows(blocks: Array, jacobian: Array) -> Array:
     return short_sum(blocks[:, :, :, None] * jacobian[:, None], 2)
 
 
-def contact_hessian(blocks: Array, jacobian: Array) -> Array:
-    """Compute J' s'' J (nv, nv) of contacts."""
-    product = dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted_rows(blocks, jacobian), 0, 2))
-    return symmetric_matrix(product)
+def hessian(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: Array) -> Array:
+    """Compute M + J' s'' J (nv, nv)."""
+
+    def of_contacts(c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
+        weighted = weighted_rows(blocks_of_contacts(layout, c, r), jacobian)
+        product = dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted, 0, 2))
+        return (), symmetric_matrix(product)
+
+    _, friction, limit, contact, _ = layout.offsets
+    weight = scalar_weight(fixed_rows(layout, p), r[:contact])
+    diagonal = weight[friction:limit]
+    if layout.nlimit:
+        diagonal = diagonal + limit_to_dof(layout, weight[limit:])
+    h = p.M.matrix + diagonal[:, None] * jnp.eye(layout.nv, dtype=diagonal.dtype)
+    if layout.ngeneral:
+        h = h + dot((p.J.general * weight[:friction, None]).T, p.J.general)
+    if not layout.ncontact:
+        return h
+    rows = p.J.contact, contact_slots(layout, r)
+    return h + over_contacts(layout, p, used, of_contacts, *rows, chunk=HESSIAN_CHUNK)[1]
 
 
 def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
     """Compute (M + J' s'' J) x (nv,) by the operators of the problem."""
     return p.M.times(x) + p.J.transpose_times(curvature_times(layout, c, p.J.times(x)))
-
-
-def hessian_without_contacts(layout: Layout, p: ConstraintProblem, weight: Array) -> Array:
-    """Compute M + J' s'' J (nv, nv) without the rows of contacts, from the weights of slots."""
-    _, friction, limit, contact, _ = layout.offsets
-    diagonal = weight[friction:limit]
-    if layout.nlimit:
-        diagonal = diagonal + limit_to_dof(layout, weight[limit:contact])
-    h = p.M.matrix + diagonal[:, None] * jnp.eye(layout.nv, dtype=diagonal.dtype)
-    if layout.ngeneral:
-        h = h + dot((p.J.general * weight[:friction, None]).T, p.J.general)
-    return h
 
 
 def gradient(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:

@@ -19,23 +19,17 @@ from jaxsim.core.layout import Layout
 from jaxsim.core.types import Backend
 from jaxsim.engine.solver import kernel, primal, used_sparse
 from jaxsim.engine.solver.conjugate_gradients import conjugate_gradients, needed_precision
-from jaxsim.engine.solver.linesearch import ahead
 from jaxsim.engine.solver.primal import (
     LS_NEWTON,
     Guesses,
     IterationLimits,
-    SolverOperators,
     SolverState,
     Tolerances,
-    first_guess,
-    one_by_one,
 )
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     Curvature,
-    along,
     contact_blocks,
-    costs,
     curvature,
     force,
     residual,
@@ -145,18 +139,7 @@ def by_jax(
         precision, gain = needed_precision(layout, settings, s.grad)
         return direction(layout, p, curvature(layout, p, s.r), -s.grad, precision, s.done, gain), ()
 
-    operators = SolverOperators(
-        smooth=p.qfrc_smooth,
-        inertia=p.M.times,
-        rows=p.J.times,
-        constraint=lambda r: p.J.transpose_times(force(layout, p, r)),
-        along=lambda r, z, alpha: along(layout, p, ahead(r, z, alpha), z),
-        direction=inexact,
-        last=(),
-    )
-    total = lambda r: jnp.sum(costs(layout, p, r))  # noqa: E731
-    start, _ = first_guess(one_by_one(partial(residual, layout, p), total), p, guesses)
-    s = primal.minimise(operators, limits, settings, start, jax.lax.while_loop)
+    s, _ = primal.minimise_problem(layout, limits, p, settings, guesses, (inexact, ()), jax.lax.while_loop)
     return s.acc, s.niter
 
 

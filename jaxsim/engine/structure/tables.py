@@ -6,7 +6,6 @@ import numpy as np
 
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import JointType
-from jaxsim.math import ltdl
 from jaxsim.math.tree import Tree, make_tree, pointer_jumps
 
 
@@ -134,16 +133,6 @@ def mocap_bodies(m: Any) -> np.ndarray:
 def inertia_pattern(m: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the row and column of each entry of the sparse, lower-triangular inertia matrix `d.M`."""
     return np.repeat(np.arange(m.nv), m.M_rownnz), np.asarray(m.M_colind)
-
-
-ELIMINATION = 1 << 17  # most operations of a table, 1 MB
-
-
-@per_structure
-def elimination(m: Any) -> ltdl.Elimination | None:
-    """Return the schedule of the sparse factorisation of the inertia matrix; None if the list would be too long."""
-    pattern = inertia_pattern(m)
-    return ltdl.elimination(*pattern) if ltdl.operations(*pattern) <= ELIMINATION else None
 
 
 class Block(NamedTuple):

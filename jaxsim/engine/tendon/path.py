@@ -17,7 +17,6 @@ from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, divide, norm, normalize, xp_of
 from jaxsim.math.spatial import shift_motion
 from jaxsim.math.tree import dof_path_sum
-from jaxsim.xla.fusion import fusion_barrier
 
 PULLEY = -2  # value of `wrap_obj` for a pulley
 SITE = -1
@@ -104,7 +103,7 @@ def path(m: Model, d: Data) -> Path:
         d.site_xpos[xp.clip(side, 0, m.nsite - 1)],
         side >= 0,
     )
-    return Path(start, end, divisor, wrapping, *fusion_barrier(found))
+    return Path(start, end, divisor, wrapping, *found)
 
 
 def lengths(m: Model, way: Path) -> Array:
@@ -177,7 +176,7 @@ def jacobian(m: Model, d: Data, way: Path, entry: np.ndarray) -> Array:
     body, tendon = np.concatenate([p.body1, p.body0]), np.concatenate([p.tendon, p.tendon])
     force = xp.concatenate([force, -force])
     arm = xp.concatenate([end, start]) - take(d.subtree_com, m.body_rootid[body])
-    wrench = fusion_barrier(xp.concatenate([cross(arm, force), force], axis=1))
+    wrench = xp.concatenate([cross(arm, force), force], axis=1)
     side, dof = _levers(m)
     place = entry[tendon[side], dof]
     side, dof, place = side[place >= 0], dof[place >= 0], place[place >= 0]

@@ -113,11 +113,11 @@ def test_capacity_keeps_the_first_contacts_and_counts_the_rest(crowd):
 
 @pytest.mark.parametrize(("size", "capacity"), [(1, 1), (2, 5), (31, 8), (32, 32), (100, 7)])
 @pytest.mark.parametrize("share", [0, 0.3, 1])
-@pytest.mark.parametrize("as_on_a_gpu", [False, pytest.param(True, marks=needs_c)])
-def test_compact_finds_the_first_true_entries(size, capacity, share, as_on_a_gpu):
+@pytest.mark.parametrize("as_program", [False, pytest.param(True, marks=needs_c)])
+def test_compact_finds_the_first_true_entries(size, capacity, share, as_program):
     masks = np.random.default_rng(size).random((4, size)) < share
     compact = functools.partial(compaction.compact, capacity=capacity)
-    index, real, lost = jax.jit(jax.vmap(stage(compact, form="host") if as_on_a_gpu else compact))(masks)
+    index, real, lost = jax.jit(jax.vmap(stage(compact, form="host") if as_program else compact))(masks)
     for k, mask in enumerate(masks):
         index_true = np.flatnonzero(mask)
         n = min(len(index_true), capacity)

@@ -1,4 +1,4 @@
-"""The factor of the inertia matrix and solutions by it: entry by entry and by dense blocks."""
+"""The factor of the inertia matrix and solutions by it."""
 
 import jax
 import jax.numpy as jnp
@@ -23,11 +23,8 @@ def _problem(name: str):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("most", [tables.ELIMINATION, -1], ids=["entries", "blocks"])
-def test_solutions_are_those_of_the_dense_matrix(name, most, monkeypatch):
-    monkeypatch.setattr(tables, "ELIMINATION", most)
+def test_solutions_are_those_of_the_dense_matrix(name):
     m, matrix, x, want = _problem(name)
-    assert (tables.elimination(m) is None) == (most < 0)
     ld, inverse = inertia_factor.factor(m, matrix)
     scale = abs(want).max()
     np.testing.assert_allclose(inertia_factor.solve_ld(m, ld, inverse, x) / scale, want / scale, atol=CLOSE)
@@ -37,11 +34,15 @@ def test_solutions_are_those_of_the_dense_matrix(name, most, monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_factors_by_entries_and_by_blocks_are_the_same(name):
+def test_factor_gives_the_matrix_back(name):
+    """M = L' D L, L having ones on its diagonal and zeros where M has them."""
     m, matrix, _, _ = _problem(name)
-    by_entries, inverse = inertia_factor.factor(m, matrix)
-    np.testing.assert_allclose(by_entries, inertia_factor.factor_blocks(m, matrix), rtol=CLOSE, atol=CLOSE)
-    np.testing.assert_allclose(1 / inverse, by_entries[m.M_rowadr + m.M_rownnz - 1], rtol=CLOSE)
+    ld, inverse = inertia_factor.factor(m, matrix)
+    row, col = tables.inertia_pattern(m)
+    lower, full = np.zeros((m.nv, m.nv)), np.zeros((m.nv, m.nv))
+    lower[row, col], full[row, col], full[col, row] = ld, matrix, matrix
+    np.fill_diagonal(lower, 1)
+    np.testing.assert_allclose(lower.T @ (lower / inverse[:, None]), full, rtol=CLOSE, atol=CLOSE)
 
 
 def test_worlds_of_a_batch_and_of_batches_of_batches():

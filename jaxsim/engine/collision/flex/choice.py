@@ -21,8 +21,6 @@ from jaxsim.math.safe import Array, short_sum
 from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
 from jaxsim.xla.loops import repeat
 
-PAIRWISE_MAX_ROWS = 2048  # longest sort by comparing all pairs
-
 
 def choose(m: Any, d: Any, numbers: Array, keys: Array, ids: Array, segment: Array) -> Array:
     """Return the rank (n,) of each contact among the kept contacts of its segment, or -1 if it is dropped.
@@ -61,23 +59,7 @@ def choose(m: Any, d: Any, numbers: Array, keys: Array, ids: Array, segment: Arr
 def sorted_rows(*keys: Array) -> Array:
     """Return the order (n,) of rows by integer keys (n,), the first key being the major one; the sort is stable."""
     place = jnp.arange(len(keys[0]), dtype=jnp.int32)
-    by_sort = lambda *x: lax.sort(x, num_keys=len(keys))[-1]  # noqa: E731
-    on_cpu = by_sort if len(place) > PAIRWISE_MAX_ROWS else _ranked
-    return lax.platform_dependent(*keys, place, cpu=on_cpu, default=by_sort)
-
-
-def _ranked(*keys_and_place: Array) -> Array:
-    """Sort by comparing all pairs.
-
-    For a CPU, XLA takes seconds to compile a sort of several operands.
-    """
-    *keys, place = keys_and_place
-    n = len(place)
-    before, equal = jnp.zeros((n, n), bool), jnp.ones((n, n), bool)
-    for key in (*keys, place):
-        before |= equal & (key[None] < key[:, None])
-        equal &= key[None] == key[:, None]
-    return jnp.zeros(n, jnp.int32).at[jnp.sum(before, axis=1, dtype=jnp.int32)].set(place)
+    return lax.sort((*keys, place), num_keys=len(keys))[-1]
 
 
 def _spread(segment: Array, keys: tuple[Array, ...], spot: Array, nseg: int, one: Array) -> Array:

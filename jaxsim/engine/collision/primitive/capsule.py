@@ -11,7 +11,6 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.jvp import sum_of_tangents
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import fusion_barrier
 
 
 def segment_determinant(ma: Array, mb: Array, mc: Array) -> tuple[Array, Array]:
@@ -56,7 +55,6 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
     gap = a.pos - b.pos
     ma, mb, mc = inner(axis1, axis1), -inner(axis1, axis2), inner(axis2, axis2)
     u, v = -inner(axis1, gap), inner(axis2, gap)
-    ma, mb, mc, u, v = fusion_barrier(jnp.stack([ma, mb, mc, u, v]))
     det, are_parallel = segment_determinant(ma, mb, mc)
     x1, x2 = _nearest_parameters(ma, mb, mc, u, v, jnp.where(are_parallel, 0, det))
 
@@ -72,7 +70,7 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
     difference = gap[:, None] + axis1[:, None] * p1[..., None] - axis2[:, None] * p2[..., None]
     reach = (margin + a.size[:, 0] + b.size[:, 0])[:, None]
     near = inner(difference, difference) <= reach * reach
-    near = fusion_barrier(near & jnp.stack([one > 0, are_parallel, are_parallel, are_parallel], axis=1))
+    near = near & jnp.stack([one > 0, are_parallel, are_parallel, are_parallel], axis=1)
     rank = jnp.cumsum(near, axis=1)
     mask = near[:, None] & (rank[:, None] == jnp.arange(1, 3)[:, None])  # (n, 2, 4)
     x1, x2 = (_select_parameters(mask, p) for p in parameters)
