@@ -250,15 +250,16 @@ def _called(flat: Flat, source: str, env: dict[Var, Array], flags: tuple[str, ..
     return {v: x for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
 
 
-# In a loop XLA would copy each array of a state that a call reads and replaces, and start other threads for so many
-# copies. This call copies all.
-_COPIES = f"""{native.PREAMBLE}
-static const size_t bytes[] = {{
+BYTES = """static const size_t bytes[] = {
   [XLA_FFI_DataType_PRED] = 1, [XLA_FFI_DataType_U8] = 1, [XLA_FFI_DataType_S8] = 1,
+  [XLA_FFI_DataType_F16] = 2, [XLA_FFI_DataType_BF16] = 2, [XLA_FFI_DataType_U16] = 2, [XLA_FFI_DataType_S16] = 2,
   [XLA_FFI_DataType_S32] = 4, [XLA_FFI_DataType_U32] = 4, [XLA_FFI_DataType_F32] = 4,
   [XLA_FFI_DataType_S64] = 8, [XLA_FFI_DataType_U64] = 8, [XLA_FFI_DataType_F64] = 8,
-}};
-XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+};
+"""  # of a number of each type
+# In a loop XLA would copy each array of a state that a call reads and replaces, and start other threads for so many
+# copies. This call copies all.
+_COPIES = f"""{native.PREAMBLE}{BYTES}XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
   if (is_question(frame)) return 0;
   for (int i = 0; i < frame->args.size; i++) {{
     const XLA_FFI_Buffer* x = argument(frame, i);

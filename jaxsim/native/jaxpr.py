@@ -127,8 +127,7 @@ def _flattened(closed: Any, platform: str) -> Flat:
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = inlined(closed, inputs, operations, platform)
-    if platform in (GPU, THREAD):
-        operations, outputs = without_repeats(operations, outputs)
+    operations, outputs = without_repeats(operations, outputs)
     return Flat(inputs, needed(operations, outputs), outputs)
 
 

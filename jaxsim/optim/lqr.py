@@ -29,6 +29,7 @@ from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import PRODUCTS
 from jaxsim.native.linalg import cholesky, eigh, solve
+from jaxsim.native.row_copies import row_copies
 from jaxsim.native.stage import stage, tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
@@ -53,6 +54,7 @@ GROUP = 256  # problems of a batch in a round; within it those that need another
 # States and controls up to which the backward pass is a native program. With 36 and 12 that of iLQR takes 0.4 of XLA's
 # time, with 54 and 21 0.8; that of DDP takes longer than by XLA with 36 and 12.
 NATIVE_SIZE, NATIVE_SIZE_OF_DDP = (40, 16), (16, 8)
+VECTORS = 32  # problems of a batch in a rollout: full vectors of both precisions, for two cores
 SUMMED = 16  # rows and columns of matrices whose products XLA computes as sums
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
@@ -269,7 +271,7 @@ def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program
     """The result, and the last state of the loop."""
     begin = _begin(problem, controls, options, program)
     with tracing_once():
-        end = while_each(lambda s: ~s.ended, partial(_round, problem, options, program), begin, GROUP)
+        end = while_each(lambda s: ~s.ended, partial(_round, problem, options, program), begin, GROUP, row_copies())
     violation = jnp.maximum(end.violation, _widest(end.gaps))
     violated = violation > options.violation
     result = Result(
@@ -357,7 +359,7 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     def expand() -> tuple[Expansion, Array]:
         return _expand(problem, options, program, new, multipliers)
 
-    expansion, cost = where_needed(again, expand, (s.expansion, new.cost))
+    expansion, cost = where_needed(again, expand, (s.expansion, new.cost), copies=row_copies())
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
     weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
 
@@ -521,7 +523,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
 
     zero, none = jnp.asarray(0), jnp.full_like(old, jnp.inf)
     # a batch goes on with problems that have ended: these try nothing
-    return while_each(is_open, tries, Trials(zero, zero, before, none, none)).best
+    return while_each(is_open, tries, Trials(zero, zero, before, none, none), VECTORS, row_copies()).best
 
 
 class Trials(NamedTuple):

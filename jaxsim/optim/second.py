@@ -14,7 +14,7 @@ def hvp(f: Callable[..., Array], x: Any, v: Any) -> Any:
     """Product of the Hessian of `f` at `x` and `v`, both PyTrees: the gradient of a derivative along `v`.
 
     Reverse mode over forward mode: only this order works with the solver's derivative rules within checkpoints. It
-    costs three to five gradients.
+    costs two and a half to three gradients.
     """
     plain = jax.make_jaxpr(f)(x)  # derivatives that `f` computes are operations here
 

@@ -1,8 +1,8 @@
 """Loops whose length differs from world to world."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,12 +56,37 @@ def computed_anyway(needed: Array, function: Callable[[], Any]) -> Any:
     return jax.tree.map(lambda x: jnp.where(needed, x, jnp.zeros_like(x)), function())
 
 
-def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any, group: int = GROUP) -> Any:
+class RowCopies(NamedTuple):
+    """Functions that copy rows of arrays of a batch: `take(places, arrays)` returns the rows at these places, which end
+    with the last, and `put(places, arrays, rows)` arrays with such rows, without those at places after the last."""
+
+    take: Callable[[Array, Sequence[Array]], Sequence[Array]]
+    put: Callable[[Array, Sequence[Array], Sequence[Array]], Sequence[Array]]
+
+
+def _take(places: Array, arrays: Sequence[Array]) -> list[Array]:
+    return [x.at[places].get(mode="clip") for x in arrays]
+
+
+def _put(places: Array, arrays: Sequence[Array], rows: Sequence[Array]) -> list[Array]:
+    return [x.at[places].set(r, mode="drop") for x, r in zip(arrays, rows, strict=True)]
+
+
+COPIES = RowCopies(_take, _put)
+
+
+def while_each(
+    cond: Callable[[Any], Array],
+    body: Callable[[Any], Any],
+    state: Any,
+    group: int = GROUP,
+    copies: RowCopies = COPIES,
+) -> Any:
     """Repeat `state = body(state)` while `cond(state)`; in a batch on a CPU, only for active worlds.
 
     Under `vmap` a plain loop computes every world in every round, until the last one has finished. On a CPU each round
     here gathers the active worlds, in groups of `group`, and scatters the results. The state keeps its dtypes. A loop
-    within a group gathers again if its own group is smaller. Not differentiable.
+    within a group gathers again if its own group is smaller. `copies` gathers and scatters. Not differentiable.
     """
     start, tree = jax.tree.flatten(state)
 
@@ -79,15 +104,18 @@ def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: 
     def advance(consts: list[Array], s: list[Array]) -> list[Array]:
         return eval_jaxpr(step.jaxpr, consts[:split], *s)
 
-    return tree.unflatten(_loop(go, advance, group)([*step.consts, *test.consts], start))
+    return tree.unflatten(_loop(go, advance, group, copies)([*step.consts, *test.consts], start))
 
 
-def where_needed(needed: Array, function: Callable[[], Any], otherwise: Any) -> Any:
+def where_needed(
+    needed: Array, function: Callable[[], Any], otherwise: Any, group: int = GROUP, copies: RowCopies = COPIES
+) -> Any:
     """Return `function()` where it is `needed`, else `otherwise`; in a batch on a CPU, computed only for such worlds.
 
     Not differentiable.
     """
-    return while_each(lambda s: s[0], lambda s: (jnp.zeros_like(s[0]), function()), (needed, otherwise))[1]
+    start = needed, otherwise
+    return while_each(lambda s: s[0], lambda s: (jnp.zeros_like(s[0]), function()), start, group, copies)[1]
 
 
 def repeat(count: Array | int, body: Callable[[Array, Any], Any], state: Any) -> Any:
@@ -95,7 +123,7 @@ def repeat(count: Array | int, body: Callable[[Array, Any], Any], state: Any) ->
     return lax.fori_loop(0, count, lambda i, s: body(jnp.asarray(i, jnp.int32), s), state)
 
 
-def _loop(cond: Callable[..., Array], body: Callable[..., Any], group: int) -> Callable[..., Any]:
+def _loop(cond: Callable[..., Array], body: Callable[..., Any], group: int, copies: RowCopies) -> Callable[..., Any]:
     @custom_vmap
     def loop(consts: list[Array], state: Any) -> Any:
         return lax.while_loop(lambda s: cond(consts, s), lambda s: body(consts, s), state)
@@ -104,12 +132,19 @@ def _loop(cond: Callable[..., Array], body: Callable[..., Any], group: int) -> C
     def _(size: int, batched: list[Any], consts: list[Array], state: Any) -> tuple[Any, Any]:
         axes = [0 if b else None for b in batched[0]]
         state = jax.tree.map(lambda x, b: x if b else jnp.broadcast_to(x, (size, *jnp.shape(x))), state, batched[1])
-        return _batch(cond, body, size, axes, group)(consts, state), jax.tree.map(lambda _: True, state)
+        return _batch(cond, body, size, axes, group, copies)(consts, state), jax.tree.map(lambda _: True, state)
 
     return loop
 
 
-def _batch(cond: Callable[..., Array], body: Callable[..., Any], size: int, axes: list[int | None], group: int):
+def _batch(
+    cond: Callable[..., Array],
+    body: Callable[..., Any],
+    size: int,
+    axes: list[int | None],
+    group: int,
+    copies: RowCopies,
+) -> Callable[..., Any]:
     """Run the loop of a whole batch; nested `vmap` is flattened into one batch."""
 
     def together(consts: list[Array], state: Any) -> Any:
@@ -118,7 +153,7 @@ def _batch(cond: Callable[..., Array], body: Callable[..., Any], size: int, axes
 
     def in_groups(consts: list[Array], state: Any) -> Any:
         going, advance = (jax.vmap(f, in_axes=(axes, 0)) for f in (cond, body))
-        return _in_groups(size, axes, group, going, advance, consts, state)
+        return _in_groups(size, axes, group, copies, going, advance, consts, state)
 
     @custom_vmap
     def batch(consts: list[Array], state: Any) -> Any:
@@ -134,7 +169,9 @@ def _batch(cond: Callable[..., Array], body: Callable[..., Any], size: int, axes
         of = [(x, b, a == 0) for x, b, a in zip(consts, batched[0], axes, strict=True)]
         consts = [flat(*c) if c[1] or c[2] else c[0] for c in of]
         state = jax.tree.map(lambda x, b: flat(x, b, True), state, batched[1])
-        new = jax.vmap(_loop(cond, body, group), in_axes=([0 if b or a else None for _, b, a in of], 0))(consts, state)
+        new = jax.vmap(_loop(cond, body, group, copies), in_axes=([0 if b or a else None for _, b, a in of], 0))(
+            consts, state
+        )
         return jax.tree.map(lambda x: x.reshape(outer, size, *x.shape[1:]), new), jax.tree.map(lambda _: True, new)
 
     return batch
@@ -144,6 +181,7 @@ def _in_groups(
     size: int,
     axes: list[int | None],
     group: int,
+    copies: RowCopies,
     going: Callable[..., Array],
     advance: Callable[..., Any],
     consts: list[Array],
@@ -159,10 +197,10 @@ def _in_groups(
 
         def some(i: Array, state: list[Array]) -> list[Array]:
             place = lax.dynamic_slice_in_dim(order, i * group, group)
-            row = lambda x: x.at[place].get(mode="clip")  # noqa: E731
-            mine = [row(x) if a == 0 else x for x, a in zip(consts, axes, strict=True)]
-            new = advance(mine, jax.tree.map(row, state))
-            return jax.tree.map(lambda x, n: x.at[place].set(n, mode="drop"), state, new)
+            own = [x for x, a in zip(consts, axes, strict=True) if a == 0]
+            rows = iter(copies.take(place, [*own, *state]))
+            mine = [next(rows) if a == 0 else x for x, a in zip(consts, axes, strict=True)]
+            return list(copies.put(place, state, advance(mine, list(rows))))
 
         state = lax.fori_loop(0, (jnp.sum(active) + group - 1) // group, some, state)
         return state, going(consts, state)

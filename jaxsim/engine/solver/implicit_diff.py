@@ -19,13 +19,14 @@ from jaxsim.engine.solver import kernel, primal
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     contacts_in_use,
+    curvature,
     force,
     gradient,
     hessian,
+    hessian_times,
     momentum_gap,
     residual,
 )
-from jaxsim.math.arrays import dot
 from jaxsim.math.jvp import jvp_at, value_and_tangent
 from jaxsim.math.safe import Array
 
@@ -52,9 +53,11 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
     acc = checkpoint_name(found.acc, SOLUTION)
     dg = jvp_at(lambda q: gradient(layout, q, acc), p)(tangents[0])
     r = residual(layout, p, acc)
-    h = hessian(layout, p, contacts_in_use(layout, p), r)
-    solve_fixed = partial(primal.solve_hessian, layout, jax.lax.stop_gradient(h))
-    dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_fixed(b), symmetric=True)
+    q, at = jax.lax.stop_gradient((p, r))
+    solve_fixed = partial(primal.solve_hessian, layout, hessian(layout, q, contacts_in_use(layout, q), at))
+    # used by second derivatives only, of which the matrix would need the tangent of all rows
+    matvec = partial(hessian_times, layout, p, curvature(layout, p, r))
+    dacc = jax.lax.custom_linear_solve(matvec, -dg, lambda _, b: solve_fixed(b), symmetric=True)
     # from `acc` alone, so that a checkpoint that saves it avoids a second solve
     along, starts = (tangents[0], dacc), (tangents[0], tangents[2].free)
     residuals = lambda x: residual(layout, *x)  # noqa: E731

@@ -269,6 +269,15 @@ def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
     return Curvature(scalar, _cone_blocks(layout, contact_rows(layout, p), contact_slots(layout, r)))
 
 
+def curvature_times(layout: Layout, c: Curvature, z: Array) -> Array:
+    """Compute s'' z of every slot (nslot,)."""
+    product = c.weight * z
+    if c.blocks is None:
+        return product
+    contacts = einsum("cij,cj->ci", c.blocks, contact_slots(layout, z))
+    return jnp.concatenate([product[: layout.offsets[3]], contacts.reshape(-1)])
+
+
 def along(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: Array, z: Array) -> tuple[Array, Array, Array]:
     """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
 
@@ -347,6 +356,11 @@ def hessian(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: Array) -> 
         return h
     rows = p.J.contact, contact_slots(layout, r)
     return h + over_contacts(layout, p, used, of_contacts, *rows, chunk=HESSIAN_CHUNK)[1]
+
+
+def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
+    """Compute (M + J' s'' J) x (nv,) by the operators of the problem."""
+    return p.M.times(x) + p.J.transpose_times(curvature_times(layout, c, p.J.times(x)))
 
 
 def gradient(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:

@@ -15,7 +15,7 @@ from jaxsim.core.types import Backend, ConstraintType, SolverType
 from jaxsim.engine.constraint.solve import SOLVERS
 from jaxsim.engine.solver import implicit_diff, kernel, primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
-from jaxsim.engine.solver.problem import ConstraintProblem
+from jaxsim.engine.solver.problem import ConstraintProblem, curvature, gradient, hessian_times, residual
 from jaxsim.native import compiler as native
 from jaxsim.native import function
 from jaxsim.native import launch as kernels
@@ -339,3 +339,15 @@ def test_more_dofs_than_a_program_takes_are_refused_where_one_is_demanded(monkey
     m = jaxsim.load_model(MODELS["dofs"][0], max_contacts=1)
     with pytest.raises(jaxsim.UnsupportedError, match="backend 'native' with this solver"):
         jax.eval_shape(jaxsim.forward, m.replace(opt=m.opt.replace(backend="native")), jaxsim.make_data(m))
+
+
+@pytest.mark.parametrize("name", ["dofs", "frictionless", "pyramids", "cones", "cones of six"])
+def test_products_with_the_hessian_are_derivatives_of_the_gradient(name):
+    layout, (p, guesses) = layout_of(name), problems(name, np.float64)
+
+    def both(p, acc, x):
+        expected = jax.jvp(functools.partial(gradient, layout, p), (acc,), (x,))[1]
+        return hessian_times(layout, p, curvature(layout, p, residual(layout, p, acc)), x), expected
+
+    found, expected = jax.jit(jax.vmap(both))(p, guesses.free, guesses.warm)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
