@@ -75,6 +75,11 @@ class Buffer:
         """Size in bytes."""
         return self.size * (self.width or self.dtype.itemsize)
 
+    @property
+    def whole(self) -> "Buffer":
+        """The buffer that this one is a part of, or itself."""
+        return self.part[0].whole if self.part else self
+
 
 Targets = dict[Var, Buffer]  # the buffers that results must be written to
 
@@ -533,11 +538,11 @@ class Writer:
         last = self.last_loop
         if self.platform == BLOCKS or last is None or not last.written or not self.is_next(last.head):
             return None
-        if buffer in last.reads | last.written:
+        if buffer.whole in last.reads | last.written:
             return None
         found = self._rows(self.body(continues=True), x, shape, place, own)
         body = found.body
-        fits = body.continues and last.written.isdisjoint(body.reads) and self.is_next(last.head)
+        fits = body.continues and last.written.isdisjoint(b.whole for b in body.reads) and self.is_next(last.head)
         if not fits or _gathers(body) != _gathers(last.body):
             return None
         buffer.first = min(buffer.first, last.epoch)  # no array that the loop reads may lie in the same memory
@@ -636,7 +641,8 @@ class Writer:
         in any order.
         """
         self.read(body.reads)
-        reads, written, epoch = frozenset(body.reads), frozenset([target] if target else []), self.epoch
+        reads, written = frozenset(b.whole for b in body.reads), frozenset([target.whole] if target else [])
+        epoch = self.epoch
         if self.lanes == 1 and not self.wide and _gathers(body) and not body.continues:
             stores = [NOT_VECTORIZED, *stores]
         outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head

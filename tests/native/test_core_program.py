@@ -282,6 +282,16 @@ def test_a_loop_that_overwrites_what_the_one_before_reads_is_not_joined():
     assert_same(replaced, jnp.linspace(0.0, 2.0, 40))
 
 
+def test_a_loop_that_reads_a_result_whose_part_the_one_before_writes_is_not_joined():
+    """Two arrays are joined in the memory of a result, which the next loop reads from its end."""
+
+    def reversed_rows(x):
+        y = jnp.concatenate([x[:1], jnp.sin(x) * x])
+        return y, jnp.cos(y[:0:-1]) * x
+
+    assert_same(reversed_rows, jnp.linspace(0.0, 2.0, 40))
+
+
 def test_only_functions_whose_c_is_refused_run_by_xla(monkeypatch):
     """Their compiler ends while the step around them is written."""
     m = jaxsim.load_model(PENDULUM)
