@@ -432,7 +432,7 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
 
 def _by_rows(w: Writer, x: Value) -> Value:
     """Return an array whose rows are read one at a time, and not all of them: as an expression if it is cheap."""
-    return x if x.names is None and x.cost <= RECOMPUTED else w.in_buffer(x)
+    return x if x.size > w.registers and x.cost <= RECOMPUTED else w.in_buffer(x)
 
 
 def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:
