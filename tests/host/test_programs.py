@@ -12,7 +12,7 @@ import jaxsim
 from jaxsim.host import programs
 from jaxsim.native import compiler
 
-needs_compiler = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
+needs_compiler = pytest.mark.skipif(compiler.c_compiler() is None, reason="runs machine code of a C compiler (cc)")
 XML = """
 <mujoco>
   <worldbody>

@@ -19,6 +19,10 @@ ARRAYS = (
 PLACES = np.array([4, 1, 5, 6, 6], np.int32)  # 6 is no row
 
 
+needs_compiler = pytest.mark.skipif(compiler.c_compiler() is None, reason="calls machine code of a C compiler (cc)")
+
+
+@needs_compiler
 def test_rows_are_those_of_gathers_and_scatters():
     """Also places after the last row, arrays without numbers, and types of one and two bytes."""
     own, arrays = row_copies(), [*map(jnp.asarray, ARRAYS)]

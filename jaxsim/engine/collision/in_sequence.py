@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.broad.bounds import Box, boxes_overlap, spheres_of_pairs, spheres_touch
+from jaxsim.engine.collision.broad.bounds import Box, boxes_overlap, spheres_of_pairs
 from jaxsim.engine.collision.broad.sweep import SweptGeoms, near_of_list, swept_geoms
 from jaxsim.engine.collision.narrow import (
     BufferEntries,
@@ -35,7 +35,6 @@ from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import UnsupportedPrimitive, c_type
 from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 from jaxsim.xla.batching import is_read
-from jaxsim.xla.loops import when
 
 SWEEP_MIN_PAIRS = 1 << 13  # least number of listed pairs for a sweep: at 4,640 it gains nothing
 SLOT = 11  # numbers of a slot: whether it is a contact, dist, pos, normal, tangent
@@ -48,21 +47,11 @@ class _Kind(NamedTuple):
     plane: bool
 
 
-class _Test(NamedTuple):
-    """C source of a function `test`, types and names of what it reads, and statements of the loop over pairs.
-
-    `begin` and `end` stand before and after the loop, `each` within: it leaves out a pair that cannot touch.
-    """
-
-    source: str
-    own: tuple[tuple[str, str], ...]
-    begin: str
-    each: str
-    end: str
-
-
 class _Programs(NamedTuple):
-    """Bound test and collider of a kind, as programs of (arrays..., geoms (2,), margin), and the arrays they read."""
+    """Bound test beyond spheres, and collider, of a kind, as programs of (arrays..., geoms (2,), margin).
+
+    `used` are the arrays that they read.
+    """
 
     near: Any
     visit: Any
@@ -99,10 +88,11 @@ def entries_in_sequence(
     sizes = np.array([len(geom), m.max_contacts], np.int32)
     types = tuple(str(jax.dtypes.canonicalize_dtype(a.dtype)) for a in operands)
     lists = [jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes]
-    more, test = _sweep(m, x, geom) if is_swept(geom) else _spheres(x)
-    source = partial(_source, tuple(programs), kinds, types, places, width, test)
+    sweep = sweep_operands(m, x, geom) if is_swept(geom) else []
+    tests = _spheres(x) + (_sweep(len(geom), sweep) if sweep else "")
+    source = partial(_source, tuple(programs), kinds, types, places, width, tests, bool(sweep))
     program = WorldProgram(in_plain_form, source, results, "the narrow phase")
-    row, candidate, count = run_program(program, *operands, x.margin, *lists, *more)
+    row, candidate, count = run_program(program, *operands, x.margin, *lists, x.pos, x.geom_rbound, *sweep)
     return BufferEntries(row, candidate, count[0], count[1])
 
 
@@ -117,29 +107,21 @@ def sweep_operands(m: Any, x: NarrowInputs, geom: np.ndarray) -> list[Any]:
     return [x.pos, x.mat, x.geom_aabb, reach, *_sweep_tables(m.structure, geom.tobytes())]
 
 
-def _sweep(m: Any, x: NarrowInputs, geom: np.ndarray) -> tuple[list[Any], _Test]:
-    """Return the test that a sweep makes of all pairs (n, 2) at once, and the operands of its C function."""
-    operands = sweep_operands(m, x, geom)
-    find = lambda *x: near_of_list(SweptGeoms(*x[:6]), len(geom), *x[6:])  # noqa: E731
-    names = ", ".join(name for _, name in SWEEP)
-    # if malloc fails, all pairs are visited
-    begin = f"bool* near = malloc(sizes[0] + 1);\nif (near) test({names}, near);"
-    source = f"#include <stdlib.h>\n{ONE_LANE}{_test_source(find, operands)}"
-    return operands, _Test(source, SWEEP, begin, "if (near && !near[p]) continue;", "free(near);")
+def _sweep(npair: int, operands: Sequence[Any]) -> str:
+    """Return the C source of `near_of_list` for these operands."""
+    return _c_source("sweep", lambda *x: near_of_list(SweptGeoms(*x[:6]), npair, *x[6:]), operands)
 
 
-def _spheres(x: NarrowInputs) -> tuple[list[Any], _Test]:
-    """Return the test of a pair by bounding spheres, and the arrays that it reads: most pairs are far apart."""
+def _spheres(x: NarrowInputs) -> str:
+    """Return the C source of `spheres_of_pairs` for one pair: most pairs are far apart."""
     find = lambda pos, rbound, geom, margin: spheres_of_pairs(pos, rbound, geom[None], margin)[0]  # noqa: E731
-    source = _test_source(find, [x.pos, x.geom_rbound, np.empty(2, np.int32), np.empty((), x.margin.dtype)])
-    each = "if (kind[p] < 0) continue;\nbool near;\ntest(centre, rbound, geom + 2 * p, margin + p, &near);"
-    return [x.pos, x.geom_rbound], _Test(ONE_LANE + source, SPHERES, "", f"{each}\nif (!near) continue;", "")
+    return _c_source("spheres", find, [x.pos, x.geom_rbound, np.empty(2, np.int32), np.empty((), x.margin.dtype)])
 
 
-def _test_source(find: Callable[..., Array], operands: Sequence[Any]) -> str:
-    """Return the C source of `test`, a function of operands like these."""
+def _c_source(name: str, function: Callable[..., Array], operands: Sequence[Any]) -> str:
+    """Return the C source of a function of operands like these."""
     shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in operands]
-    return c_function("test", jax.make_jaxpr(find)(*shapes))
+    return c_function(name, jax.make_jaxpr(function)(*shapes))
 
 
 @lru_cache(maxsize=64)
@@ -205,15 +187,16 @@ def _programs(kind: _Kind, tree: Any, statics: tuple, shapes: tuple) -> _Program
 
 
 def _bounds_touch(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> Array:
-    """Return whether the bounds of two geoms (2,) touch; `narrow` has the batched test."""
-    pos, reach = gather(x.pos, geom), gather(x.geom_rbound, geom)
-    gap = (pos[1] - pos[0])[None]
+    """Return whether plane and sphere, or the boxes of an expensive collider, touch.
+
+    `narrow` has the batched test. Spheres have been tested before.
+    """
     if kind.plane:
-        return inner(gap, gather(x.mat, geom[:1])[0, :, 2])[0] <= margin + reach[1]
-    near = spheres_touch(gap, reach[0] + reach[1] + margin)[0]
-    if not has_box_test(kind.collider):
-        return near
-    return when(near, lambda: boxes_overlap(_box(x, geom[:1]), _box(x, geom[1:]), margin[None])[0])
+        pos, reach = gather(x.pos, geom), gather(x.geom_rbound, geom)
+        return inner((pos[1] - pos[0])[None], gather(x.mat, geom[:1])[0, :, 2])[0] <= margin + reach[1]
+    if has_box_test(kind.collider):
+        return boxes_overlap(_box(x, geom[:1]), _box(x, geom[1:]), margin[None])[0]
+    return jnp.array(True)
 
 
 def _box(x: NarrowInputs, geom: Array) -> Box:
@@ -245,12 +228,15 @@ def _source(
     types: tuple[str, ...],
     places: tuple[tuple[int, ...], ...],
     width: int,
-    test: _Test,
+    tests: str,
+    swept: bool,
 ) -> ProgramSource:
     """Return the C source of `world`, which computes the contacts of all pairs.
 
-    Its parameters are arrays..., margins, geoms, kinds, sizes, operands of the test, rows, candidates, counts.
-    `places` are the indices of the arrays, of these `types`, that each kind reads.
+    Its parameters are arrays..., margins, geoms, kinds, sizes, positions, radii, [tables of the sweep,] rows,
+    candidates, counts.
+    `places` are the indices of the arrays, of these `types`, that each kind reads. `tests` are the C functions
+    `spheres` and, if pairs are `swept`, `sweep`.
     """
     for kind in kinds:
         if not kind.collider.in_sequence:
@@ -266,7 +252,8 @@ def _source(
         for k, (name, size) in enumerate(zip(names, sizes, strict=True))
     ]
     inputs = [f"const {c_type(np.dtype(t))}* in{i}" for i, t in enumerate(types)]
-    world = test.source + _world(real, inputs, given, cases, max(sizes), width, test)
+    world = _world(real, inputs, given, cases, max(sizes), width, swept)
+    world = f"#include <stdlib.h>\n{ONE_LANE}{tests}{world}"
     bodies = tuple(text.replace("NAME", name) for text, name in zip(parts, names, strict=True))
     return ProgramSource("\n".join([*declared, world]), bodies)
 
@@ -290,29 +277,36 @@ return touch;
 """
 
 
-# Types and names of the operands of tests.
-SWEEP = (("real", "pos"), ("real", "mat"), ("real", "aabb"), ("real", "reach"), ("bool", "still"), ("bool", "swept"))
-SWEEP += (("int", "key"), ("int", "place"), ("int", "always"))
-SPHERES = (("real", "centre"), ("real", "rbound"))
+# Parameters of the C function for `sweep_operands`.
+NUMBERS, FLAGS, INTEGERS = ("pos", "mat", "aabb", "reach"), ("still", "swept"), ("key", "place", "always")
+# The sweep marks the pairs to visit; if malloc fails, all are visited.
+MARKED = f"""bool* near = malloc(sizes[0] + 1);
+if (near) sweep({", ".join((*NUMBERS, *FLAGS, *INTEGERS))}, near);"""
 
 
 def _world(
-    real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int,
-    test: _Test,
-) -> str:  # fmt: skip
+    real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int, swept: bool
+) -> str:
     """Return the C source of the loop over the pairs of a world."""
     lists = [f"const {real}* margin", *(f"const int* {name}" for name in ("geom", "kind", "sizes"))]
-    lists += [f"const {real if kind == 'real' else kind}* {name}" for kind, name in test.own]
+    lists += [f"const {real}* {name}" for name in ("centre", "rbound")]
+    if swept:
+        named = ((real, NUMBERS), ("bool", FLAGS), ("int", INTEGERS))
+        lists += [f"const {kind}* {name}" for kind, names in named for name in names]
     results = [f"{real}* row", "int* candidate", "int* count"]
     return f"""static void world({", ".join([*inputs, *lists, *results])}) {{
 {chr(10).join(given)}
 {real} out[{largest}];
 const int capacity = sizes[1];
 int found = 0, dropped = 0;
-{test.begin}
+{MARKED if swept else ""}
 for (int p = 0; p < sizes[0]; ++p) {{
 int slots;
-{test.each}
+{"if (near && !near[p]) continue;" if swept else ""}
+bool touch;
+if (kind[p] < 0) continue;
+spheres(centre, rbound, geom + 2 * p, margin + p, &touch);
+if (!touch) continue;
 switch (kind[p]) {{
 {chr(10).join(cases)}
 default: continue;
@@ -328,7 +322,7 @@ candidate[found] = p;
 }}
 dropped += (int)out[slots * {SLOT}];
 }}
-{test.end}
+{"free(near);" if swept else ""}
 for (int i = found; i < capacity; ++i) candidate[i] = -1;
 count[0] = found;
 count[1] = dropped + (found > capacity ? found - capacity : 0);

@@ -14,12 +14,12 @@ from jaxsim.core.types import ConstraintType
 from jaxsim.engine.constraint.tree_blocks import BodyRows, TreeBlocks, tree_blocks
 from jaxsim.engine.dynamics.inertia import full_m
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
-from jaxsim.engine.kinematics.contact_jacobian import contact_parts
+from jaxsim.engine.kinematics.contact_jacobian import contact_parts, contacts_in_buffer
 from jaxsim.engine.kinematics.sparse_contact import make_operator
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
 from jaxsim.math.safe import Array
-from jaxsim.native.rows import RowsInUse, over_rows, rows_in_use
+from jaxsim.native.rows import RowsInUse, over_rows
 
 
 def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
@@ -29,11 +29,6 @@ def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
         return BodyRows(layout, d.efc.J_general, make_operator(d, layout), d.contact.friction)
     parts = contact_parts(m, d, layout) if layout.ncontact else None
     return DenseRows(layout, d.efc.J_general, d.efc.J_contact, d.contact.friction, parts)
-
-
-def contacts_in_use(d: Data) -> RowsInUse:
-    """Return the contacts in the buffer."""
-    return rows_in_use(d.contact.dim > 0)
 
 
 def over_slots(d: Data, function: Callable[..., Any], *rows: Array) -> Any:
@@ -46,7 +41,7 @@ def over_slots(d: Data, function: Callable[..., Any], *rows: Array) -> Any:
     fixed = function(*(x[:start] for x in rows))
     if not layout.ncontact:
         return fixed
-    used = RowsInUse(d.efc.active[start:], layout.nfacet * contacts_in_use(d).count)
+    used = RowsInUse(d.efc.active[start:], layout.nfacet * contacts_in_buffer(d).count)
     contacts = over_rows(lambda _, x: (function(*x), ()), used, (), tuple(x[start:] for x in rows))[0]
     return jax.tree.map(lambda *x: jnp.concatenate(x), fixed, contacts)
 

@@ -20,7 +20,7 @@ from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.contact_passive import PASSIVE
 from jaxsim.engine.constraint.general import GeneralRows
 from jaxsim.engine.islands import sleep
-from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, contact_jacobian, dof_axes
+from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, contact_jacobian, contacts_in_buffer, dof_axes
 from jaxsim.engine.kinematics.contact_sides import contact_sides
 from jaxsim.engine.kinematics.sparse_contact import contact_wrenches
 from jaxsim.math.arrays import gather_all, take
@@ -144,7 +144,7 @@ def _contact_jacobians(m: Model, d: Data, layout: Layout) -> tuple[Array, Array,
         return (*contact_jacobian(m, d, layout, axes), bodies), ()
 
     axes = None if layout.sparse else dof_axes(m, d)
-    used = rows_in_use(d.contact.dim > 0)
+    used = contacts_in_buffer(d)
     jac, moves, bodies = over_rows(of_contacts, used, (m, d, axes), (d.contact, d.efc.bodies))[0]
     return jac, moves & (d.contact.dim > 0), bodies
 

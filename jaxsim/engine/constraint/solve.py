@@ -7,8 +7,9 @@ from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, SolverType
-from jaxsim.engine.constraint.problem import contacts_in_use, make_problem, over_slots
+from jaxsim.engine.constraint.problem import make_problem, over_slots
 from jaxsim.engine.islands.island import slot_labels
+from jaxsim.engine.kinematics.contact_jacobian import contacts_in_buffer
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
 from jaxsim.engine.solver.problem import forces_and_states
 from jaxsim.interface.public import public
@@ -47,7 +48,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     else:
         found = implicit_diff.solve(layout, limits, p, fixed[3], primal.Guesses(d.qacc_smooth, warm))
     acc, niter, r, free, qfrc = found
-    forces, state = forces_and_states(layout, p, contacts_in_use(d), r)
+    forces, state = forces_and_states(layout, p, contacts_in_buffer(d), r)
     if m.opt.noslip_iterations:
         label = jnp.zeros(layout.nslot, jnp.int32) if m.opt.disableflags & DisableBit.ISLAND else slot_labels(m, d)
         stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)

@@ -9,7 +9,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.rows import contact_frame_force
 from jaxsim.core.types import ConstraintType, DisableBit, EqType, ObjType
-from jaxsim.engine.kinematics.contact_jacobian import contact_bodies
+from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, contacts_in_buffer
 from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.path import bias_rate
 from jaxsim.engine.tendon.tendon import mul_jac_t, tendon_armature
@@ -18,7 +18,7 @@ from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import cross_force, inertia_mul, join, shift_force
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum, subtree_sum
-from jaxsim.native.rows import over_rows, rows_in_use
+from jaxsim.native.rows import over_rows
 
 
 def body_forces(m: Model, d: Data, qacc: Array | None) -> tuple[Array, Array]:
@@ -109,7 +109,7 @@ def _contact_wrenches(m: Model, d: Data) -> Array:
         return (), dot(side, shift_force(join(torque, force), pos - common))
 
     common, rows = d.subtree_com[0], (d.contact.frame, d.contact.pos, contact_forces(d), bodies)
-    total = over_rows(of_contacts, rows_in_use(d.contact.dim > 0), common, rows)[1]
+    total = over_rows(of_contacts, contacts_in_buffer(d), common, rows)[1]
     return shift_force(total, common - take(d.subtree_com, m.body_rootid))
 
 

@@ -13,6 +13,12 @@ from jaxsim.interface.public import public
 from jaxsim.math.arrays import dot, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
+from jaxsim.native.rows import RowsInUse, rows_in_use
+
+
+def contacts_in_buffer(d: Data) -> RowsInUse:
+    """Return the contacts in the buffer."""
+    return rows_in_use(d.contact.dim > 0)
 
 
 def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:

@@ -8,10 +8,11 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
-from jaxsim.engine.constraint.problem import contacts_in_use, make_problem
+from jaxsim.engine.constraint.problem import make_problem
 from jaxsim.engine.dynamics.inertia import mul_m, mul_sparse, solve_m
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.integrate.implicit import full_blocks, symmetric_matrix
+from jaxsim.engine.kinematics.contact_jacobian import contacts_in_buffer
 from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.solver.problem import forces_and_states, residual
 from jaxsim.engine.structure import tables
@@ -29,7 +30,7 @@ def inv_constraint(m: Model, d: Data) -> Data:
         return d.replace(qfrc_constraint=jnp.zeros_like(d.qacc))
     problem = make_problem(m, d)
     r = residual(layout, problem, d.qacc)
-    forces, states = forces_and_states(layout, problem, contacts_in_use(d), r)
+    forces, states = forces_and_states(layout, problem, contacts_in_buffer(d), r)
     return d.replace(efc=d.efc.replace(force=forces, state=states), qfrc_constraint=problem.J.transpose_times(forces))
 
 
