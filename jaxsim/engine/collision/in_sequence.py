@@ -71,8 +71,9 @@ def entries_in_sequence(
     own = [_own_inputs(x, k, kind.collider) for k, kind in enumerate(kinds)]
     programs = [_programs(k, *_structure(inputs)) for k, inputs in zip(kinds, own, strict=True)]
     read = [[_arrays(inputs)[i] for i in p.used] for inputs, p in zip(own, programs, strict=True)]
+    read.append([x.pos, x.geom_rbound])
     operands = list({id(a): a for arrays in read for a in arrays}.values())
-    places = tuple(tuple(next(i for i, o in enumerate(operands) if o is a) for a in arrays) for arrays in read)
+    *places, spheres = (tuple(next(i for i, o in enumerate(operands) if o is a) for a in arrays) for arrays in read)
 
     again, n = rebuilt(x, [*operands, x.margin]), len(operands)
 
@@ -90,9 +91,9 @@ def entries_in_sequence(
     lists = [jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes]
     sweep = sweep_operands(m, x, geom) if is_swept(geom) else []
     tests = _spheres(x) + (_sweep(len(geom), sweep) if sweep else "")
-    source = partial(_source, tuple(programs), kinds, types, places, width, tests, bool(sweep))
+    source = partial(_source, tuple(programs), kinds, types, tuple(places), spheres, width, tests, bool(sweep))
     program = WorldProgram(in_plain_form, source, results, "the narrow phase")
-    row, candidate, count = run_program(program, *operands, x.margin, *lists, x.pos, x.geom_rbound, *sweep)
+    row, candidate, count = run_program(program, *operands, x.margin, *lists, *sweep)
     return BufferEntries(row, candidate, count[0], count[1])
 
 
@@ -227,16 +228,16 @@ def _source(
     kinds: tuple[_Kind, ...],
     types: tuple[str, ...],
     places: tuple[tuple[int, ...], ...],
+    spheres: tuple[int, ...],
     width: int,
     tests: str,
     swept: bool,
 ) -> ProgramSource:
     """Return the C source of `world`, which computes the contacts of all pairs.
 
-    Its parameters are arrays..., margins, geoms, kinds, sizes, positions, radii, [tables of the sweep,] rows,
-    candidates, counts.
-    `places` are the indices of the arrays, of these `types`, that each kind reads. `tests` are the C functions
-    `spheres` and, if pairs are `swept`, `sweep`.
+    Its parameters are arrays..., margins, geoms, kinds, sizes, [tables of the sweep,] rows, candidates, counts.
+    `places` are the indices of the arrays, of these `types`, that each kind reads, `spheres` of those that the test of
+    spheres reads. `tests` are the C functions `spheres` and, if pairs are `swept`, `sweep`.
     """
     for kind in kinds:
         if not kind.collider.in_sequence:
@@ -247,6 +248,7 @@ def _source(
     sizes = [p.visit.out_avals[0].shape[0] for p in programs]
     declared = [f"int {name}({_signature(real)});" for name in names]
     given = [f"const void* const of{k}[] = {{{', '.join(f'in{i}' for i in own)}}};" for k, own in enumerate(places)]
+    given.append(f"const {real} *centre = in{spheres[0]}, *rbound = in{spheres[1]};")
     cases = [
         f"case {k}: if (!{name}(of{k}, geom + 2 * p, margin + p, out)) continue; slots = {size // SLOT}; break;"
         for k, (name, size) in enumerate(zip(names, sizes, strict=True))
@@ -289,7 +291,6 @@ def _world(
 ) -> str:
     """Return the C source of the loop over the pairs of a world."""
     lists = [f"const {real}* margin", *(f"const int* {name}" for name in ("geom", "kind", "sizes"))]
-    lists += [f"const {real}* {name}" for name in ("centre", "rbound")]
     if swept:
         named = ((real, NUMBERS), ("bool", FLAGS), ("int", INTEGERS))
         lists += [f"const {kind}* {name}" for kind, names in named for name in names]
