@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
@@ -58,6 +58,17 @@ COLUMNS = ("launches", "races", "outside", "other", "beyond", "instructions", "P
 COLUMNS += ("spilled", "issue ms", "latency ms", "program")
 
 
+class Doubt(NamedTuple):
+    """A kernel's results that are further from JAX's than the tolerance, of rounding size in both."""
+
+    check: int  # its place in `Emulated.checked`
+    by_jax: Callable
+    operands: list[np.ndarray]
+    want: list[np.ndarray]
+    apart: list[float]
+    small: list[bool]  # the results that are of rounding size
+
+
 class Emulated:
     """Takes the place of a GPU: kernels that have been launched, and how far their results are from JAX's."""
 
@@ -67,6 +78,7 @@ class Emulated:
         self.compiled: dict[str, Any] = {}
         self.rows: list[dict[str, Any]] = []
         self.checked: list[tuple[str, float]] = []
+        self.doubts: list[Doubt] = []
 
     def install(self) -> None:
         """Let programs for a CPU be those of a GPU from now on, launched here."""
@@ -95,7 +107,7 @@ class Emulated:
             return [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in want]
 
         found = run(flat, worlds, count, operands)
-        self.compare("tile", found, BY_XLA(by_jax, *operands))
+        self.compare("tile", found, by_jax, operands)
         return found
 
     def program(self, f: Any, run: Callable, plan: Any, worlds: Sequence[bool], count: int, operands: Any) -> Any:
@@ -103,16 +115,30 @@ class Emulated:
         found = run(plan, worlds, count, operands)
         if found is not None and any(worlds):
             by_jax = partial(f.by_jax, plan=plan, worlds=tuple(worlds))
-            self.compare(f.name, found, BY_XLA(lambda *x: list(by_jax(*x)), *operands))
+            self.compare(f.name, found, lambda *x: list(by_jax(*x)), operands)
         return found
 
-    def compare(self, name: str, found: Sequence[Any], want: Sequence[Any]) -> None:
-        """Note how far results are from those wanted, when the program runs."""
+    def compare(self, name: str, found: Sequence[Any], by_jax: Callable, operands: Sequence[Any]) -> None:
+        """Note how far results are from those of JAX, when the program runs."""
 
-        def note(found: list, want: list) -> None:
-            self.checked.append((name, max([difference(x, y) for x, y in zip(found, want, strict=True)], default=0)))
+        def note(found: list, want: list, operands: list) -> None:
+            apart = [difference(x, y) for x, y in zip(found, want, strict=True)]
+            small = [is_small(x, y, operands) for x, y in zip(found, want, strict=True)]
+            if any(s and not a <= self.args.tolerance for a, s in zip(apart, small, strict=True)):
+                given, wanted = [np.array(x) for x in operands], [np.array(y) for y in want]
+                self.doubts.append(Doubt(len(self.checked), by_jax, given, wanted, apart, small))
+            self.checked.append((name, max(apart, default=0)))
 
-        jax.debug.callback(note, list(found), list(want))
+        jax.debug.callback(note, list(found), list(BY_XLA(by_jax, *operands)), list(operands))
+
+    def settle(self) -> None:
+        """Leave differences of arrays that are nothing but rounding out of what was noted."""
+        for doubt in self.doubts:
+            moved = jax.jit(partial(BY_XLA, doubt.by_jax))(*map(rounded, doubt.operands))
+            given = zip(doubt.apart, doubt.small, doubt.want, moved, strict=True)
+            rest = [a for a, small, want, again in given if not (small and is_rounding(want, again))]
+            self.checked[doubt.check] = self.checked[doubt.check][0], max(rest, default=0)
+        self.doubts = []
 
     def launch(self, source: str, name: str, operands: Sequence[Any], out: Any, how: kernels.Launch) -> Any:
         """In place of `native.launch.launch`."""
@@ -181,6 +207,33 @@ def difference(found: Any, want: Any) -> float:
         apart = np.where((x == y) | np.isnan(y), 0, np.abs(x.astype(np.float64) - y))
     size = np.abs(np.where(np.isfinite(y), y, 0)).max()
     return float(apart.max()) / max(float(size), 1e-30)
+
+
+def is_small(found: Any, want: Any, operands: Sequence[Any]) -> bool:
+    """Whether both arrays are of the size of a rounding error of the largest operand, or of one, if that is less."""
+    x, y = np.asarray(found), np.asarray(want)
+    if x.size == 0 or x.dtype.kind != "f":
+        return False
+    real = [np.asarray(v) for v in operands if np.asarray(v).dtype.kind == "f" and np.size(v)]
+    size = max((np.abs(np.where(np.isfinite(v), v, 0)).max() for v in real), default=0)
+    return bool(max(np.abs(x).max(), np.abs(y).max()) <= np.finfo(x.dtype).eps * min(size, 1))
+
+
+def rounded(x: np.ndarray) -> np.ndarray:
+    """An operand whose real numbers are changed in their last place, half of them up and half of them down."""
+    if x.dtype.kind != "f":
+        return x
+    up = np.random.default_rng(x.size).random(x.shape) < 0.5
+    return np.where(np.isfinite(x), np.nextafter(x, np.where(up, np.inf, -np.inf).astype(x.dtype)), x)
+
+
+def is_rounding(want: Any, again: Any) -> bool:
+    """Whether an array that is zero, or of rounding size, has no digit that operands determine.
+
+    `again` is the same array of operands that differ in their last place: it has other digits, or is zero as well.
+    """
+    x, y = np.asarray(want, np.float64), np.asarray(again, np.float64)
+    return bool(np.abs(y - x).max() >= 0.1 * np.abs(x).max())
 
 
 def states(m: Any, count: int, steps: int) -> Any:
@@ -279,11 +332,12 @@ def main() -> None:
     figures: dict[str, Any] = {}
     every: list[dict[str, Any]] = []
     for (name, what), (m, d, want) in given.items():
-        emulated.rows, emulated.checked, begin = [], [], time.perf_counter()
+        emulated.rows, emulated.checked, emulated.doubts, begin = [], [], [], time.perf_counter()
         label = f"{Path(name).stem}, {what}"
         try:
             got = jax.jit(partial(gpu_offline.PROGRAMS[what]))(m, d)
             jax.effects_barrier()
+            emulated.settle()
             apart = [difference(x, y) for x, y in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True)]
             figures[label] = summary(emulated, args, max(apart))
         except Exception as error:

@@ -87,6 +87,7 @@ def _written(
             w.fill(buffer, x, v.shape)
     if w.lanes > 1:
         w.leave_out_unread()
+        w.limit_unrolling()
     taken, shape, declared = _chosen(w, count, LANES if lanes is None else (lanes,))
     text = _text(w, flat, outputs, has_worlds, count, shape, declared)
     instructions = _instructions(w, shape.lanes)

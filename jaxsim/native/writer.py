@@ -46,6 +46,7 @@ CYCLES_OF_GATHER = 8  # of a number that a vector of entries gathers
 NOT_VECTORIZED = "NOT_VECTORIZED();"  # in a loop of which no vectors are made
 ONE = "if (lane == 0)"  # the head of statements that one lane executes for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
+MOST_UNROLLED = 60  # statements of a loop of lanes that is unrolled: more have loads to overlap without it
 NAMES = re.compile(r"\b[A-Za-z_]\w*")
 Entry = Callable[["Body", Sequence[Index]], str]
 
@@ -692,6 +693,17 @@ class Writer:
             place = [0, *itertools.accumulate(kept)]
             self.lines, self.ends = list(itertools.compress(self.lines, kept)), [place[end] for end in self.ends]
         self.tables = [t for t in self.tables if not t.startswith("TABLE") or often[t.split("[", 1)[0].split()[-1]]]
+
+    def limit_unrolling(self) -> None:
+        """Let loops of many statements have one copy of these: copies take compilers and a GPU's caches long."""
+        open_at: list[int] = []
+        for k, line in enumerate(self.lines):
+            if line.startswith("}"):
+                begin = open_at.pop()
+                if k - begin > MOST_UNROLLED:
+                    self.lines[begin] = re.sub(r"^ALL_OF\(", "ALL(", self.lines[begin])
+            if line.endswith("{"):
+                open_at.append(k)
 
     @contextmanager
     def within(self, mask: str, masked: Iterable[Buffer] = ()) -> Iterator[None]:
