@@ -1,6 +1,7 @@
 """A function cut into kernels: large ones in pieces, and what they hand on."""
 
 import math
+import re
 import shutil
 
 import jax
@@ -17,6 +18,7 @@ from jaxsim.native.operations import is_cheap
 from jaxsim.native.segments import segments, with_all_results
 from jaxsim.native.stage import stage
 from jaxsim.native.tile_source import tile_source
+from jaxsim.native.writer import MOST_UNROLLED
 
 
 def chain(x):
@@ -141,6 +143,17 @@ def test_loops_that_wait_for_each_other_stay_apart():
 
     flat = flatten(trace(function, [jnp.zeros(7)]), GPU)
     assert tile_source(flat, [True], 4).text.count("ALL_OF(i, 7) {") == 2
+
+
+def test_a_loop_of_many_statements_is_not_unrolled():
+    def function(x, y):
+        for k in range(MOST_UNROLLED):
+            x = jnp.sin(x) + k
+        return x, y[1:] * y[:-1]
+
+    text = tile_source(flatten(trace(function, [jnp.zeros(512), jnp.zeros(512)]), GPU), [True, True], 4).text
+    heads = re.findall(r"(?m)^ALL\w*\(i, \d+\) {$", text[text.index("FUNCTION void visit") :])
+    assert sorted(heads) == ["ALL(i, 512) {", "ALL_OF(i, 511) {"]
 
 
 def prints(x):
