@@ -73,17 +73,12 @@ def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
     return jnp.any(jnp.stack([shape_type == t for t in types]), axis=0)
 
 
-def hull_vertex(hulls: Hulls, s: ConvexShape, index: Array) -> Array:
-    """Vertices (..., 3) of a hull in its geom's frame."""
-    return jnp.stack([gather(x, s.first_vertex + index) for x in hulls.vert], axis=-1)
-
-
 def touched(hulls: Hulls, s: ConvexShape, index: Array) -> ConvexShape:
-    """The shape with the vertices (3, 3) of these indices (3,), where it has some."""
+    """The shape with the vertices (3, 3) of these indices (3,), where it has some; else with any of the table."""
     if s.vert is not None:
         return s._replace(corner=gather(s.vert, index))
-    numbered = jnp.where(s.type == GeomType.MESH, index, 0)
-    return s._replace(corner=hull_vertex(hulls, s, numbered))
+    place = jnp.where(s.type == GeomType.MESH, s.first_vertex + index, 0)  # the empty row begins after the last vertex
+    return s._replace(corner=jnp.stack([gather(x, place) for x in hulls.vert], axis=-1))
 
 
 def centre(s: ConvexShape) -> Array:

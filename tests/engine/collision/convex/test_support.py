@@ -11,7 +11,13 @@ import pytest
 import jaxsim
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.hull import CLIMB_MIN_VERTICES, hull_table
-from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point, farthest_vertex, highest_of_hull
+from jaxsim.engine.collision.convex.support import (
+    ConvexShape,
+    farthest_point,
+    farthest_vertex,
+    highest_of_hull,
+    touched,
+)
 from jaxsim.math.component import split
 
 
@@ -50,3 +56,21 @@ def test_along_its_side_a_prism_gives_its_upper_triangle_despite_rounding():
         direction = tuple(jnp.asarray(x) for x in (1.0, 0.0, up))
         point, _ = farthest_point((GeomType.HFIELD,), None, shape, direction)
         np.testing.assert_array_equal(point, expected)
+
+
+def test_a_shape_without_vertices_reads_none_behind_the_table():
+    """The empty row of the table, which a box has, begins after the last vertex."""
+    m = jaxsim.from_mujoco(
+        mujoco.MjModel.from_xml_string(
+            '<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+            '<worldbody><geom type="mesh" mesh="m"/><geom type="box" size="1 1 1"/></worldbody></mujoco>'
+        )
+    )
+    table = hull_table(m, np.array([0, 1]))
+    zero, one, index = jnp.zeros(3), jnp.eye(3), jnp.asarray([3, 1, 2])
+    vert = np.stack(table.hulls.vert, axis=-1)
+    assert table.first_vertex[table.of_geom[1]] == len(vert)
+    for geom, kind, expected in ((0, GeomType.MESH, vert[index]), (1, GeomType.BOX, vert[[0, 0, 0]])):
+        first, none = jnp.asarray(table.first_vertex[table.of_geom[geom]]), jnp.int32(0)
+        shape = ConvexShape(jnp.int32(int(kind)), zero, one, zero, zero[0], none, first, jnp.zeros(2, jnp.int32))
+        np.testing.assert_array_equal(touched(table.hulls, shape, index).corner, expected)
