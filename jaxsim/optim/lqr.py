@@ -324,8 +324,8 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     no, yes = jnp.asarray(False), jnp.asarray(True)
     laws = 3 if options.second_order else 1
     nz = nx + m.nu
-    blocks = [zeros(n + 1, *shape) for shape in ((nz,), (nz, nz), (nx, nz))]
     curve = zeros(n + 1, *((nz, nz) if options.second_order else (0, 0)))
+    expansion = Expansion(zeros(n + 1, nz), zeros(n + 1, nz, nz), zeros(n + 1, nx, nz), jnp.ones(n + 1, bool), curve)
     return Search(
         controls=controls,
         states=states,
@@ -335,7 +335,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
         closing=jnp.asarray(0, dtype),
         multipliers=terms.no_multipliers(problem.costs, rows, jnp.asarray(options.penalty, dtype)),
         violation=jnp.asarray(0, dtype),
-        expansion=Expansion(*blocks, jnp.ones(n + 1, bool), curve),
+        expansion=expansion,
         laws=Laws(zeros(laws, n, m.nu), zeros(laws, n, m.nu, nx), jnp.where(jnp.arange(laws) == 0, big, -big)),
         promised=big,
         weight=jnp.asarray(options.damping, dtype),
