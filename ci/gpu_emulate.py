@@ -273,9 +273,7 @@ def summary(emulated: Emulated, args: argparse.Namespace, program: float) -> dic
     outside = [text for text in found if text.startswith(OUTSIDE)]
     first = [row for row in rows if row["order"] == args.order[0]]
     costs = cost_of(first, args.as_for)
-    beyond = {
-        name: apart for name, apart in sorted(emulated.checked, key=lambda x: x[1]) if not apart <= args.tolerance
-    }
+    beyond = [x for x in sorted(emulated.checked, key=lambda x: x[1]) if not x[1] <= args.tolerance]
     return {
         "launches": len(first),
         "races": len(races),
@@ -292,7 +290,7 @@ def summary(emulated: Emulated, args: argparse.Namespace, program: float) -> dic
         "latency ms": round(sum(c["latency_ms"] for c in costs), 3),
         "program": f"{program:.1e}",
         "complaints": found,
-        "worst": dict(sorted(beyond, key=lambda x: x[1])),
+        "worst": dict(beyond),
         "kernels": costs,
     }
 

@@ -1,7 +1,11 @@
 """How the script of emulated kernels compares arrays: needs no emulator."""
 
 import importlib
+import sys
+from types import ModuleType, SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -64,3 +68,23 @@ def test_a_rounded_operand_differs_in_its_last_places_alone(script):
     assert moved[17] == np.inf
     whole = np.array([1, 2])
     assert script.rounded(whole) is whole
+
+
+def test_a_report_leaves_out_rounding_and_nothing_else(script, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ptxemu", ModuleType("ptxemu"))
+    emulated = script.Emulated(SimpleNamespace(tolerance=1e-4))
+
+    def by_jax(a, b):
+        return [cancelling(a, b), jnp.zeros(3, a.dtype), 1e-12 * a]
+
+    def program(a, b):
+        rounding, zeros, small = by_jax(a, b)
+        emulated.compare("right", [-rounding, zeros + 3e-24, small], by_jax, (a, b))
+        emulated.compare("wrong", [-rounding, zeros, 2 * small], by_jax, (a, b))
+
+    jax.jit(program)(A, B)
+    jax.effects_barrier()
+    assert all(apart > 0.5 for _, apart in emulated.checked)
+    emulated.settle()
+    assert sorted(apart > 1e-4 for _, apart in emulated.checked) == [False, True]
+    assert any("wrong, result 2 of 3" in name for name, _ in emulated.checked)
