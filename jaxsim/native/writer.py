@@ -284,7 +284,7 @@ class Writer:
     prefix: str = ""  # of the names of tables: functions of one source share a name space
     lines: list[str] = field(default_factory=list)
     ends: list[int] = field(default_factory=lambda: [0])  # of units (`units.py`): numbers of lines
-    length: tuple[int, int] = (0, 0)  # lines that were counted, and their characters since the last end
+    length: tuple[int, int, int] = (0, 0, 0)  # lines that were counted, characters of earlier units and of this one
     tables: list[str] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
@@ -345,16 +345,16 @@ class Writer:
         """Return whether this unit has at least `unit` characters and the rest, estimated by the part done, is long."""
         if unit == math.inf:
             return False
-        known, characters = self.length
-        self.length = len(self.lines), characters + sum(map(len, self.lines[known:]))
-        written = unit * (len(self.ends) - 1) + self.length[1]
-        return self.length[1] >= unit and written * (1 - done) > unit / 2 * done
+        lines, before, here = self.length
+        here += sum(map(len, self.lines[lines:]))
+        self.length = len(self.lines), before, here
+        return here >= unit and (before + here) * (1 - done) > unit / 2 * done
 
     def begin_unit(self) -> None:
         """End a unit, before the next statement."""
         self.note_reads()
         self.ends.append(len(self.lines))
-        self.length = len(self.lines), 0
+        self.length = len(self.lines), sum(self.length[1:]), 0
         self.block.known, self.last_loop = Known(), None
 
     def sync(self) -> None:

@@ -22,9 +22,11 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import IntegratorType
 from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
-from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
+from jaxsim.engine.step.derived import CARRIED, carried, carried_names, from_carried, moved_names, with_fields
 from jaxsim.engine.step.forward import by_backend
+from jaxsim.engine.step.rollout import select
 from jaxsim.engine.step.transition import columns_of
+from jaxsim.engine.structure.checks import STATE
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import PRODUCTS
@@ -76,11 +78,12 @@ class Problem(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Static data of a search."""
+    """Static data of a search: the step, the fields that costs read, and those that differ from state to state."""
 
     step: Step
     substeps: int
     reads: frozenset[str]
+    moving: tuple[str, ...]
     watched: bool
 
 
@@ -88,11 +91,13 @@ class Expansion(NamedTuple):
     """Derivatives at every state, by state and control: of the cost (nx + nu,), of the next state (nx, nx + nu).
 
     Second derivatives of costs `hess` (nx + nu, nx + nu) are those of Gauss-Newton; `curve` is what DDP adds to them.
+    `finite` says whether all derivatives but those are.
     """
 
     grad: Array
     hess: Array
     dynamics: Array
+    finite: Array
     curve: Array
 
 
@@ -114,7 +119,7 @@ class Search(NamedTuple):
     controls: Array
     states: dict[str, Any]
     rows: Rows
-    gaps: Array  # (n, nx), of every state but the first to the end of the step before it
+    gaps: Array  # (n, nx), of every state but the first to the end of the step before it; (n, 0) without given states
     cost: Array
     closing: Array  # weight of the gaps in the merit of a path
     multipliers: Multipliers
@@ -192,10 +197,11 @@ def ilqr(
     low, high = control_limits(m, low, high, controls[0], name)
     length = jnp.asarray(len(controls) if length is None else length)
     problem = Problem(m, d, costs, low, high, length, _nodes(d, states, len(controls), name))
+    program = program_of(problem, step, substeps)
     if is_traced(problem, controls, options):
-        return _minimise(problem, controls, options, Program(step, substeps, terms.reads_of(costs, d), False))[0]
+        return _minimise(problem, controls, options, program)[0]
     with listen(options.iterations, name, progress, callback) as watched:
-        program = Program(step, substeps, terms.reads_of(costs, d), watched)
+        program = program._replace(watched=watched)
         result, end = _compiled()(problem, controls, options, program)
         _judge(name, problem, program, result, end)
     return result
@@ -228,6 +234,13 @@ def ddp(
     options = Ddp() if options is None else options
     rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
     return ilqr(m, d, costs, controls, options, **rest, callback=callback, progress=progress)
+
+
+def program_of(problem: Problem, step: Step, substeps: int) -> Program:
+    """Return the static data of a search that nobody watches. A step of the user may change all fields."""
+    moving = moved_names(problem.m) if step is jaxsim.step else carried_names(problem.m)
+    given = (k for k in problem.nodes or {} if k not in moving)
+    return Program(step, substeps, terms.reads_of(problem.costs, problem.d), (*moving, *given), False)
 
 
 def _nodes(d: Data, states: dict[str, Array] | None, n: int, name: str) -> dict[str, Array]:
@@ -282,9 +295,16 @@ def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program
         jnp.maximum(end.count, 0),
         violation,
         end.laws.gains[0],
-        end.states,
+        _fields_of_state(problem.d, end),
     )
     return result, end
+
+
+def _fields_of_state(d: Data, s: Search) -> dict[str, Array]:
+    """Return the fields of the state at all steps, also those that no step changes."""
+    spread = {k: jnp.broadcast_to(getattr(d, k), (len(s.controls) + 1, *getattr(d, k).shape)) for k in STATE}
+    spread["ctrl"] = jnp.concatenate([d.ctrl[None].astype(s.controls.dtype), s.controls])
+    return {k: s.states.get(k, x) for k, x in spread.items()}
 
 
 def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -> Search:
@@ -294,7 +314,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     nx = 2 * m.nv + m.na
     zeros = lambda *shape: jnp.zeros(shape, dtype)  # noqa: E731
     controls = jnp.clip(controls, problem.low, problem.high)
-    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (n + 1, *jnp.shape(x))), carried(m, d))
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (n + 1, *jnp.shape(x))), select(d, program.moving))
     if problem.nodes:
         seconds = jnp.arange(n + 1) * program.substeps * m.opt.timestep
         states |= {"time": (d.time + seconds).astype(states["time"].dtype), **problem.nodes}
@@ -304,17 +324,18 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
     no, yes = jnp.asarray(False), jnp.asarray(True)
     laws = 3 if options.second_order else 1
     nz = nx + m.nu
-    blocks = [(nz,), (nz, nz), (nx, nz), (nz, nz) if options.second_order else (0, 0)]
+    curve = zeros(n + 1, *((nz, nz) if options.second_order else (0, 0)))
+    expansion = Expansion(zeros(n + 1, nz), zeros(n + 1, nz, nz), zeros(n + 1, nx, nz), jnp.ones(n + 1, bool), curve)
     return Search(
         controls=controls,
         states=states,
         rows=rows,
-        gaps=zeros(n, nx),
+        gaps=zeros(n, nx if problem.nodes else 0),
         cost=big,
         closing=jnp.asarray(0, dtype),
         multipliers=terms.no_multipliers(problem.costs, rows, jnp.asarray(options.penalty, dtype)),
         violation=jnp.asarray(0, dtype),
-        expansion=Expansion(*(zeros(n + 1, *shape) for shape in blocks)),
+        expansion=expansion,
         laws=Laws(zeros(laws, n, m.nu), zeros(laws, n, m.nu, nx), jnp.where(jnp.arange(laws) == 0, big, -big)),
         promised=big,
         weight=jnp.asarray(options.damping, dtype),
@@ -361,21 +382,22 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
 
     expansion, cost = where_needed(again, expand, (s.expansion, new.cost), copies=row_copies())
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
+    ended |= ~finite
     weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
 
     def backward(_: None) -> Laws:
         return _backward(problem, options, expansion, new.controls, new.gaps, weight)
 
-    laws = jax.lax.cond(ended, lambda _: s.laws, backward, None)
+    laws = jax.lax.cond(ended, lambda _: s.laws, backward, None)  # gains belong to the path where the search has ended
     promised, closing = jnp.max(laws.promised), s.closing
     if problem.nodes:  # the least weight by which the whole step is a descent: half the gaps pay for the cost
         total = jnp.sum(jnp.abs(new.gaps))
         closing = jnp.maximum(closing, jnp.where(total > 0, -2 * promised / jnp.where(total > 0, total, 1), 0))
         promised = promised + closing * total
         laws = laws._replace(promised=laws.promised + closing * total)
+    keep = ~again & (laws.promised > -jnp.inf) & (s.laws.promised > -jnp.inf)
     still = s.flat & ~(better & (gain > negligible(cost.dtype) * jnp.abs(cost)))
     flat = jax.lax.cond(first, lambda _: _is_flat(expansion), lambda _: still, None)
-    ended |= ~finite
     return Search(
         controls=new.controls,
         states=new.states,
@@ -386,13 +408,7 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
         multipliers=multipliers,
         violation=violation,
         expansion=expansion,
-        laws=Laws(
-            laws.feed,
-            jnp.where(ended & ~again, s.laws.gains, laws.gains),  # they belong to the path where the search has ended
-            jnp.where(
-                ~again & (laws.promised > -jnp.inf) & (s.laws.promised > -jnp.inf), s.laws.promised, laws.promised
-            ),
-        ),
+        laws=laws._replace(promised=jnp.where(keep, s.laws.promised, laws.promised)),
         promised=jnp.where(again, promised, s.promised),
         weight=weight,
         fresh=again,
@@ -414,7 +430,7 @@ def _counted(problem: Problem, rows: Rows) -> Rows:
 
 
 class Path(NamedTuple):
-    """A rollout: carried fields at steps 0 to n, controls, rows at every state, gaps between steps, and the cost."""
+    """A rollout: moving fields at steps 0 to n, controls, rows at every state, gaps between steps, and the cost."""
 
     states: dict[str, Any]
     controls: Array
@@ -432,6 +448,11 @@ def _widest(gaps: Array) -> Array:
     return jnp.max(jnp.abs(gaps), initial=0)
 
 
+def at_state(m: Model, d: Data, state: dict[str, Any]) -> Data:
+    """Return data with the moving fields `state`, other fields of a state as in `d`, and derived fields of zero."""
+    return from_carried(d, carried(m, d) | state)
+
+
 def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Data]:
     """The data after the steps of one row of controls, and `d` with the fields that costs read."""
     m = problem.m
@@ -439,15 +460,15 @@ def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Data]:
     names = [n for n in program.reads if n not in CARRIED] if derived else []
 
     def body(state: dict, _: None) -> tuple[dict, dict]:
-        new = program.step(m, from_carried(d, state))
-        return carried(m, new), {n: getattr(new, n) for n in names}
+        new = program.step(m, at_state(m, d, state))
+        return select(new, program.moving), select(new, names)
 
     if program.substeps == 1:
         new = program.step(m, d)
-        found = {n: getattr(new, n) for n in names}
+        found = select(new, names)
     else:
-        state, all_found = jax.lax.scan(body, carried(m, d), None, length=program.substeps)
-        new, found = from_carried(d, state), jax.tree.map(lambda x: x[0], all_found)
+        state, all_found = jax.lax.scan(body, select(d, program.moving), None, length=program.substeps)
+        new, found = at_state(m, d, state), jax.tree.map(lambda x: x[0], all_found)
     return new, d.replace(**found) if derived else with_fields(m, d, program.reads)
 
 
@@ -474,7 +495,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         s.multipliers._replace(penalty=None),
     )
     low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
-    nodes = jax.tree.map(lambda x: jnp.concatenate([x[1:], x[-1:]]), s.states)
+    nodes = jax.tree.map(lambda x: jnp.concatenate([x[1:], x[-1:]]), s.states) if problem.nodes else None
     control, cost = by_backend(m, _control, "core", "the feedback"), by_backend(m, _cost, "core", "the cost")
 
     def across(alpha: Array, i: Array, new: Data, gap: Array, node: dict) -> tuple[dict, Array]:
@@ -482,22 +503,22 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
         shorter = (1 - alpha) * gap
         dq, dv, da = jnp.split(shorter, (m.nv, 2 * m.nv))
         qpos = integrate_pos(m, new.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else new.qpos
-        moved = carried(m, new.replace(qpos=qpos, qvel=new.qvel + dv, act=new.act + da))
+        moved = select(new.replace(qpos=qpos, qvel=new.qvel + dv, act=new.act + da), program.moving)
         first = (s.count < 0) & (i < problem.length)
-        gap = jnp.where(first, _difference(m, carried(m, new), node), shorter)
+        gap = jnp.where(first, _difference(m, select(new, program.moving), node), shorter)
         return jax.tree.map(lambda a, b: jnp.where(first, a, b), node, moved), gap
 
     def trial(alpha: Array, feeds: Array, gains: Array) -> Path:
         def body(state: dict, row: tuple) -> tuple[dict, tuple]:
             (i, old, u, mu), feed, gain, low, high, gap, node = row
             u = control(m, old, state, u, alpha * feed, gain, low, high)
-            new, seen = advance(problem, program, from_carried(d, state).replace(ctrl=u))
+            new, seen = advance(problem, program, at_state(m, d, state).replace(ctrl=u))
             rows, value = cost((problem.costs, problem.length), seen, i, mu._replace(penalty=s.multipliers.penalty))
-            after, gap = across(alpha, i, new, gap, node) if problem.nodes else (carried(m, new), gap)
+            after, gap = across(alpha, i, new, gap, node) if problem.nodes else (select(new, program.moving), gap)
             return after, (state, u, rows, gap, value.astype(u.dtype))
 
         along = xs, pad(feeds), pad(gains), low, high, pad(s.gaps), nodes
-        _, (path, controls, rows, gaps, values) = jax.lax.scan(body, carried(m, d), along)
+        _, (path, controls, rows, gaps, values) = jax.lax.scan(body, select(d, program.moving), along)
         return Path(path, controls[:n], rows, gaps[:n], jnp.sum(values))
 
     run = by_backend(m, trial, "loops", "a rollout")
@@ -566,13 +587,18 @@ def _expand(
 
     def of_state(problem: Problem, state: dict, u: Array, i: Array, rows: Rows, mu: Multipliers) -> tuple:
         dynamics, slopes = _linearized(problem, program, state, u)
-        return dynamics, *_expanded(problem, i, rows, slopes, mu._replace(penalty=multipliers.penalty))
+        mu = mu._replace(penalty=multipliers.penalty)
+        value, grad, hess, by_rows = _expanded(problem, i, rows, slopes, mu)
+        alive, is_control = i < problem.length, np.arange(nx + nu) >= nx
+        dynamics = jnp.where(alive, dynamics, 0)
+        regular = jnp.where(is_control[:, None] | is_control, jnp.eye(nx + nu, dtype=dtype), hess)
+        hess = jnp.where(alive, hess, regular)  # no singular system
+        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in (grad, hess, dynamics)]))
+        return dynamics, value, grad, hess, by_rows, finite
 
     mus = multipliers._replace(penalty=None)
     of_states = jax.vmap(stage(of_state, "columns", "derivatives of a path"), (None, 0, 0, 0, 0, 0))
-    dynamics, values, grad, hess, by_rows = of_states(problem, *of, steps, path.rows, mus)
-    alive = steps < problem.length
-    dynamics = jnp.where(alive[:, None, None], dynamics, 0)
+    dynamics, values, grad, hess, by_rows, finite = of_states(problem, *of, steps, path.rows, mus)
     curve = jnp.zeros((n + 1, 0, 0), dtype)
     if options.second_order:
         costates = _costates(grad[:, :nx], dynamics[..., :nx])
@@ -592,15 +618,13 @@ def _expand(
         second = jax.vmap(curved)(*of, costates, by_rows)
         counts = (steps < problem.length)[:, None] | ((steps == problem.length)[:, None] & (jnp.arange(nx + nu) < nx))
         curve = jnp.where(counts[:, :, None] & counts[:, None], 0.5 * (second + second.mT), 0)
-    controls = np.arange(nx + nu) >= nx
-    regular = jnp.where(controls[:, None] | controls, jnp.eye(nx + nu, dtype=dtype), hess)  # no singular system
-    hess = jnp.where(alive[:, None, None], hess, regular)
-    return Expansion(grad, hess, dynamics, curve), jnp.sum(values)
+    return Expansion(grad, hess, dynamics, finite, curve), jnp.sum(values)
 
 
 def _outcome(problem: Problem, program: Program, state: dict, u: Array) -> Callable[..., tuple[tuple, dict]]:
     """The next state and the rows, as a function of displacements of the state and the control; and the next data."""
-    m, here = problem.m, from_carried(problem.d, state).replace(ctrl=u)
+    m = problem.m
+    here = at_state(m, problem.d, state).replace(ctrl=u)
 
     def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[tuple, dict]:
         qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else here.qpos
@@ -608,7 +632,8 @@ def _outcome(problem: Problem, program: Program, state: dict, u: Array) -> Calla
         new, seen = advance(problem, program, displaced)
         rows = jax.tree.leaves(terms.rows_of(problem.costs, seen))
         change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
-        return (jnp.concatenate([change, new.qvel, new.act]), *(r.astype(u.dtype) for r in rows)), carried(m, new)
+        state = select(new, program.moving)
+        return (jnp.concatenate([change, new.qvel, new.act]), *(r.astype(u.dtype) for r in rows)), state
 
     return outcome
 
@@ -686,7 +711,7 @@ def _costates(lx: Array, A: Array) -> Array:
 
 def _is_finite(expansion: Expansion) -> Array:
     """Whether all derivatives are."""
-    return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(expansion)]))
+    return jnp.all(expansion.finite) & jnp.all(jnp.isfinite(expansion.curve))
 
 
 def _is_flat(e: Expansion) -> Array:
@@ -699,7 +724,7 @@ def _is_flat(e: Expansion) -> Array:
 
 
 def _backward(problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array) -> Laws:
-    """Control laws of Riccati recursions. The gaps (n, nx) are closed by a whole step."""
+    """Control laws of Riccati recursions. The gaps (n, nx), or (n, 0) for none, are closed by a whole step."""
     recursion = _newton if options.second_order else _gauss_newton
     states, inputs = NATIVE_SIZE_OF_DDP if options.second_order else NATIVE_SIZE
     is_small = e.dynamics.shape[1] <= states and controls.shape[1] <= inputs
@@ -751,9 +776,11 @@ def _riccati(
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
         vx, vxx, improvement, positive = value
         (grad, hess, dynamics), u, gap = xs
-        moved = vxx @ gap
-        closed = gap @ (vx - 0.5 * moved)
-        q = grad + dynamics.T @ (vx - moved)
+        if len(gap):
+            moved = vxx @ gap
+            improvement += gap @ (vx - 0.5 * moved)
+            vx -= moved
+        q = grad + dynamics.T @ vx
         hess = hess + dynamics.T @ (vxx @ dynamics)
         qx, qu, qxx, qux, quu = q[:nx], q[nx:], hess[:nx, :nx], hess[nx:, :nx], hess[nx:, nx:]
         scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
@@ -761,7 +788,7 @@ def _riccati(
         feed, gain = _control_law(regular, qu, qux, low - u, high - u)
         vx = qx + gain.T @ (quu @ feed + qu) + qux.T @ feed
         vxx = qxx + gain.T @ (quu @ gain + qux) + qux.T @ gain
-        improvement += closed - feed @ (qu + 0.5 * quu @ feed)
+        improvement -= feed @ (qu + 0.5 * quu @ feed)
         positive &= jnp.all(jnp.isfinite(cholesky(quu)))
         return (vx, 0.5 * (vxx + vxx.T), improvement, positive), (feed, gain)
 

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.step.derived import carried, from_carried, with_fields
+from jaxsim.engine.step.derived import with_fields
+from jaxsim.engine.step.rollout import select
 from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
 from jaxsim.optim.inverse import inverse_trajectory
-from jaxsim.optim.lqr import Problem, Program, Step, advance, ilqr
+from jaxsim.optim.lqr import Problem, Step, advance, at_state, ilqr, program_of
 from jaxsim.optim.options import Cem, Ilqr, Inverse, Iteration, Method, Result, Shooting, takes_options
 from jaxsim.optim.progress import is_traced, warn_of_bad_costs, warn_of_zero_gradient
 from jaxsim.optim.progress import listen as listening
@@ -36,19 +37,19 @@ def trajectory_cost(
     none = terms.no_multipliers(costs, terms.Rows((), (), (), ()), 1.0)
     once = costs.__class__(running=costs.running)
     problem = Problem(m, d, once, jnp.zeros(()), jnp.zeros(()), jnp.asarray(length))
-    program = Program(step, substeps, terms.reads_of(once, d), False)
+    program = program_of(problem, step, substeps)
 
     @jax.checkpoint
     def body(state: dict[str, Any], row: tuple) -> tuple[dict[str, Any], Array]:
         i, u = row
-        new, seen = advance(problem, program, from_carried(d, state).replace(ctrl=u))
+        new, seen = advance(problem, program, at_state(m, d, state).replace(ctrl=u))
         rows = terms.rows_of(once, seen)
-        kept = jax.tree.map(lambda a, b: jnp.where(i < length, a, b), carried(m, new), state)
+        kept = jax.tree.map(lambda a, b: jnp.where(i < length, a, b), select(new, program.moving), state)
         return kept, terms.value_of(once, rows, jnp.asarray(False), i >= length, none)
 
-    last, values = jax.lax.scan(body, carried(m, d), (jnp.arange(len(controls)), controls))
+    last, values = jax.lax.scan(body, select(d, program.moving), (jnp.arange(len(controls)), controls))
     final = costs.__class__(final=costs.final)
-    end = with_fields(m, from_carried(d, last).replace(ctrl=d.ctrl), reads)
+    end = with_fields(m, at_state(m, d, last).replace(ctrl=d.ctrl), reads)
     yes, no = jnp.asarray(True), jnp.asarray(False)
     return jnp.sum(values) + terms.value_of(final, terms.rows_of(final, end), yes, no, none)
 

@@ -8,6 +8,7 @@ from jax import lax
 
 from jaxsim.native import c_source, compiler, vectors
 from jaxsim.native.core_program import core_program
+from jaxsim.native.jaxpr import CORE, flatten
 from jaxsim.native.stage import stage
 from tests.native.test_c_source import needs_compiler
 
@@ -41,3 +42,25 @@ def test_a_function_in_units_computes_what_it_does_whole(batched, monkeypatch):
     assert max(source.count(compiler.UNIT) for source in sources) > 4
     for a, b in zip(found, want, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)  # other rounding of sums
+
+
+def test_a_unit_ends_before_a_call_when_half_as_long(monkeypatch):
+    shape = jax.ShapeDtypeStruct((5,), jnp.float32)
+
+    def function(x):
+        for _ in range(6):
+            x = lax.cumsum(jnp.sin(x))
+        y = jax.ffi.ffi_call("jaxsim_0", shape)(x)
+        for _ in range(6):
+            y = lax.cumsum(jnp.cos(y))
+        return y
+
+    flat = flatten(jax.make_jaxpr(function)(shape), CORE)
+    (whole, _), length = c_source.function_units("f", flat), len("".join(c_source.function_units("f", flat)))
+    assert "cos" in whole
+    monkeypatch.setattr(c_source, "LENGTH", length)
+    assert len(c_source.function_units("f", flat)) == 2
+    monkeypatch.setattr(c_source, "LENGTH", 0.75 * length)
+    before, after, _ = c_source.function_units("f", flat)
+    assert "sin" in before and "cos" not in before
+    assert "cos" in after and "jaxsim_0" in after

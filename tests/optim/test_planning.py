@@ -10,6 +10,7 @@ import scipy.optimize
 
 import jaxsim
 from jaxsim import optim
+from jaxsim.engine.structure.checks import STATE
 from jaxsim.native.jaxpr import nested
 from jaxsim.optim.lqr import convex_part
 from tests.optim.test_optimisers import COSTS, MASS, mass
@@ -198,3 +199,22 @@ def test_hvp_of_a_rollout_is_the_difference_of_its_gradients():
     difference = (gradient(u + e * v) - gradient(u - e * v)) / (2 * e)
     found = jax.jit(lambda u, v: optim.hvp(cost, u, v))(u, v)
     np.testing.assert_allclose(found, difference, atol=1e-5 * np.abs(difference).max())
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["step", "a step that changes forces"])
+def test_states_of_a_plan_are_those_of_a_rollout(own):
+    """A step of jaxsim leaves forces as they are, one of the user may not."""
+    m, d = mass()
+    d = d.replace(xfrc_applied=d.xfrc_applied.at[1, 0].set(0.3))
+
+    def grows(m, d):
+        return jaxsim.step(m, d.replace(xfrc_applied=d.xfrc_applied.at[1, 0].add(0.01)))
+
+    step = grows if own else jaxsim.step
+    found = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), step=step)
+    fields = ("qpos", "qvel", "time", "ctrl", "xfrc_applied")
+    _, rows = jaxsim.rollout(m, d, found.x, outputs=fields, step=step)
+    assert set(found.states) == set(STATE)
+    for name in fields:
+        np.testing.assert_allclose(found.states[name][0], getattr(d, name), atol=1e-12)
+        np.testing.assert_allclose(found.states[name][1:], rows[name], atol=1e-12)

@@ -20,6 +20,7 @@ from jaxsim.engine.tendon.tendon import tendon
 
 COUNTERS = ("warning", "maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints")
 CARRIED = (*STATE, *COUNTERS)  # fields that one step passes to the next
+MOVED = ("time", "qpos", "qvel", "act", "history", "qacc_warmstart")  # those of the state that a step computes
 # fields that the stages of positions set, up to tendons
 POSES = frozenset(
     """xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat cam_xpos cam_xmat light_xpos
@@ -63,6 +64,14 @@ def carried_names(m: Model) -> tuple[str, ...]:
 def carried(m: Model, d: Data) -> dict[str, Any]:
     """Return the fields of `d` that one step passes to the next, by name: the carry of a scan over steps."""
     return {name: getattr(d, name) for name in carried_names(m)}
+
+
+def moved_names(m: Model) -> tuple[str, ...]:
+    """Return the names of the fields of the state that `step` computes; with sleep, also what sleeping trees keep.
+
+    Users set the others. A step changes these only where it resets a state that has diverged.
+    """
+    return (*MOVED, "tree_asleep", *sleep.KEPT) if sleep.sleeps(m) else MOVED
 
 
 def from_carried(d: Data, state: dict[str, Any]) -> Data:
