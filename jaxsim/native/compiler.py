@@ -45,12 +45,11 @@ UNIT = "\n/* a unit that is compiled beside the others of its source */\n"  # be
 C = ("-std=c99", "-Werror=implicit-function-declaration")
 C += ("--param=sccvn-max-alias-queries-per-access=20", "--param=dse-max-alias-queries-per-store=32")
 SCALAR = (*C, "-O2", "-ffp-contract=off")
-# Passes of gcc for long code that a step passes once: compiled in 0.73 of the time of -O2 without PRE and GCSE, and it
-# takes 1.00 to 1.02 of the time. Colliders and rows would take 1.03 to 1.08.
+# Passes of gcc for long code that a step, or its derivative, passes once: compiled in 0.73 of the time of -O2 without
+# PRE and GCSE, and a step takes 1.00 to 1.02 of the time. Colliders and rows would take 1.03 to 1.08.
 SHORT = ("-O1", "-ftree-vectorize", "-finline-functions", "-finline-small-functions", "-fexpensive-optimizations")
 SHORT += ("-fstrict-aliasing", "-fcaller-saves", "-fpeephole2", "-freorder-blocks", "-foptimize-sibling-calls")
 ONCE = (*C, *SHORT, "-ffp-contract=off")
-ONCE_LINEAR = (*C, "-O1", "-ffp-contract=off")  # derivatives, whose code is two to three times as long
 # Sums in any order, and vector instructions of this machine: short vectors, since rows of robots' matrices are short.
 # NaN and infinity keep their meaning.
 VECTOR = (*C, "-O2", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
