@@ -21,7 +21,7 @@ from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
 from jaxsim.native import blocks, vectors
 from jaxsim.native import tile_source as tile
-from jaxsim.native.compiler import LINEAR, ONCE, ONCE_LINEAR, WORLDS
+from jaxsim.native.compiler import LINEAR, ONCE, WORLDS
 from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import on_core
 from jaxsim.native.directions import split
@@ -208,7 +208,7 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 def _one_by_one(plan: _Plan, worlds: Sequence[bool], operands: Sequence[Array]) -> list[Array] | None:
     """Return results by programs of one core, which take the worlds one after another; None if XLA is faster."""
-    flags = ONCE_LINEAR if plan.tangents else plan.alone
+    flags = ONCE if plan.tangents else plan.alone
     first = len(operands) - plan.tangents if plan.tangents else 0
     moving = [i >= first and not f for i, f in enumerate(plan.fixed)]
     of_worlds = worlds if any(worlds) else ()

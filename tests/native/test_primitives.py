@@ -367,7 +367,7 @@ def test_functions_of_entries(kind, target):
     check(target, unary + binary, kind)
 
 
-@each("uint32", "bool")
+@each("int32", "uint32", "bool")
 def test_operations_of_arrays(kind, target):
     groups = {n: g for n, g in GROUPS.items() if kind != "bool" or n not in NOT_OF_BOOL}
     cases = [(name, function, operands(kind)) for name, (_, function, operands) in groups.items()]

@@ -5,7 +5,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
-from jaxsim.core.types import DisableBit, EnableBit
+from jaxsim.core.types import DisableBit, EnableBit, SensorType
 from jaxsim.engine.dynamics.inertia import mul_m
 from jaxsim.engine.flex.elastic import edge_energy
 from jaxsim.engine.islands import sleep
@@ -25,6 +25,17 @@ def energy_pos(m: Model, d: Data) -> Data:
     if not enabled(m, EnableBit.ENERGY):
         return d.replace(energy=zero)
     return d.replace(energy=xp.stack([potential(m, d), d.energy[1]]))
+
+
+def energy_of_sensors(m: Model, d: Data) -> Data:
+    """Set `energy` after the sensors of positions: as `energy_pos`, or to what sensors have computed without the flag.
+
+    As in MuJoCo, a sensor of the potential energy leaves its value in `energy`, and with it one of the kinetic energy.
+    """
+    if enabled(m, EnableBit.ENERGY) or disabled(m, DisableBit.SENSOR) or SensorType.E_POTENTIAL not in m.sensor_type:
+        return energy_pos(m, d)
+    moving = kinetic(m, d) if SensorType.E_KINETIC in m.sensor_type else d.energy[1]
+    return d.replace(energy=xp_of(d.energy).stack([potential(m, d), moving]))
 
 
 @public

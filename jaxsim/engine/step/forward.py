@@ -16,7 +16,7 @@ from jaxsim.engine.collision.driver import collision
 from jaxsim.engine.constraint.contact_passive import contact_passive
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
-from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
+from jaxsim.engine.dynamics.energy import energy_of_sensors, energy_pos, energy_vel
 from jaxsim.engine.dynamics.force_matrices import force_of_wrenches, poses_are_current, with_bias_matrices
 from jaxsim.engine.dynamics.inertia import crb, factor_m, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
@@ -148,7 +148,7 @@ def _before_control(m: Model, d: Data) -> Data:
     refuse(m)
     d = fwd_position(m, d)
     d = sensor_pos(m, d)
-    d = energy_pos(m, d)
+    d = energy_of_sensors(m, d)
     d = fwd_velocity(m, d)
     d = sensor_vel(m, d)
     return energy_vel(m, d)

@@ -4,7 +4,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.flags import enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import EnableBit
-from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
+from jaxsim.engine.dynamics.energy import energy_of_sensors, energy_vel
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.step.forward import fwd_position, fwd_velocity
 from jaxsim.engine.step.inverse_forces import continuous_qacc, inv_constraint, inverse_force
@@ -21,7 +21,7 @@ def inverse(m: Model, d: Data) -> Data:
     """
     refuse(m)
     d = fwd_position(m, d)
-    d = energy_pos(m, sensor_pos(m, d))
+    d = energy_of_sensors(m, sensor_pos(m, d))
     d = fwd_velocity(m, d)
     d = energy_vel(m, sensor_vel(m, d))
     given = d.qacc

@@ -81,6 +81,17 @@ def test_rk4_equals_the_reference():
     same_step(exact(load(SMALL, integrator=RK4)), [*STATE, "qacc", "xpos", "sensordata", "energy"])
 
 
+@pytest.mark.parametrize("sensors", ["<e_potential/>", "<e_kinetic/>", "<e_kinetic/><e_potential/>"])
+def test_sensors_of_energy_leave_it_in_data_without_the_flag(sensors):
+    xml = SMALL.replace('<flag energy="enable"/>', "").replace("<sensor>", f"<sensor>{sensors}")
+    same_step(exact(load(xml)), [*STATE, "sensordata", "energy"])
+
+
+def test_rk4_leaves_no_energy_without_the_flag():  # its last evaluation has no sensors
+    xml = SMALL.replace('<flag energy="enable"/>', "").replace("<sensor>", "<sensor><e_potential/>")
+    same_step(exact(load(xml, integrator=RK4)), [*STATE, "sensordata", "energy"], count=1)
+
+
 def test_step1_and_step2_make_a_step():
     mj_model = exact(load(SMALL))
     m = jaxsim.from_mujoco(mj_model)
