@@ -38,7 +38,6 @@ TRANSPARENT += ("reduce",)
 OWN_PRIMITIVES = ("over_rows", "symmetric_matrix", "any_of_vector", "by_value")  # tested by `test_rows`, `test_pool`
 # Matrices that a library multiplies (sums of so many terms) or factorises (rows) faster than a program of one core.
 LARGE_PRODUCT, LARGE_SYSTEM = 100_000_000, 256
-FOREIGN = ("ffi_call", "world_program")  # calls of functions of other libraries
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
 
 
@@ -114,8 +113,8 @@ def compute(
 
     `targets` are buffers for some of the results; `made` is called when one holds its result. Buffers of `owned`
     arguments may be overwritten. Of arrays with an axis of rows in use, only the `used` part is computed. After each
-    `unit` characters, or half as many before a call, the writer begins a new unit (`units.py`): what a call reads is
-    in memory, so that little is stored for later units.
+    `unit` characters, or half as many before a call of another library, the writer begins a new unit (`units.py`): what
+    a call reads is in memory, so that little is stored for later units.
     """
     targets, used, totals = targets or {}, used or {}, {}
     if w.lanes == 1 and not w.wide:
@@ -125,7 +124,7 @@ def compute(
     scope = _Scope(w, flat, args, owned or [False] * len(args))
     scope.used = used
     for k, op in enumerate(flat.operations):
-        if w.is_unit_full(unit / 2 if op.name in FOREIGN else unit, k / len(flat.operations)):
+        if w.is_unit_full(unit / 2 if op.name == "ffi_call" else unit, k / len(flat.operations)):
             scope.pass_on(flat.operations, k)
             w.begin_unit()
         for v in op.outputs:
