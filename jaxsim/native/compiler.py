@@ -108,6 +108,13 @@ def is_gcc() -> bool:
     return b"Free Software Foundation" in done.stdout
 
 
+def of_compiler(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return flags for the C compiler: a compiler other than gcc takes -O2 in place of `SHORT`."""
+    if SHORT[-1] not in flags or is_gcc():
+        return flags
+    return ("-O2", *(x for x in flags if x not in SHORT))
+
+
 @cache
 def cores() -> int:
     """Return the number of cores that this process may use."""
@@ -258,9 +265,7 @@ class _Library(NamedTuple):
 @cache
 def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
     """Return the library of a source, which another thread may still be writing; JAXSIM_CFLAGS are further flags."""
-    if SHORT[-1] in flags and not is_gcc():
-        flags = ("-O2", *(x for x in flags if x not in SHORT))
-    compiler, flags = c_compiler() or (), (*FLAGS, *flags, *_user_flags())
+    compiler, flags = c_compiler() or (), (*FLAGS, *of_compiler(flags), *_user_flags())
     machine = [platform.system(), platform.machine(), *([instructions()] if "-march=native" in flags else [])]
     made_of = ["handlers have names of their own", jax.__version__, *machine, *compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]

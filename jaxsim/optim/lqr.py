@@ -237,7 +237,7 @@ def ddp(
 
 
 def program_of(problem: Problem, step: Step, substeps: int) -> Program:
-    """Return the static data of a search that nobody watches. A step of the user may change all fields."""
+    """Return the static data of a search without a callback. A step function of the user may change any field."""
     moving = moved_names(problem.m) if step is jaxsim.step else carried_names(problem.m)
     given = (k for k in problem.nodes or {} if k not in moving)
     return Program(step, substeps, terms.reads_of(problem.costs, problem.d), (*moving, *given), False)
@@ -594,11 +594,11 @@ def _expand(
         regular = jnp.where(is_control[:, None] | is_control, jnp.eye(nx + nu, dtype=dtype), hess)
         hess = jnp.where(alive, hess, regular)  # no singular system
         finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in (grad, hess, dynamics)]))
-        return dynamics, value, grad, hess, by_rows, finite
+        return dynamics, value, grad, hess, finite, by_rows if options.second_order else []
 
     mus = multipliers._replace(penalty=None)
     of_states = jax.vmap(stage(of_state, "columns", "derivatives of a path"), (None, 0, 0, 0, 0, 0))
-    dynamics, values, grad, hess, by_rows, finite = of_states(problem, *of, steps, path.rows, mus)
+    dynamics, values, grad, hess, finite, by_rows = of_states(problem, *of, steps, path.rows, mus)
     curve = jnp.zeros((n + 1, 0, 0), dtype)
     if options.second_order:
         costates = _costates(grad[:, :nx], dynamics[..., :nx])

@@ -153,7 +153,7 @@ class Result(NamedTuple):
     `x`: the best point; of a trajectory its controls (n, nu). `cost` is its cost. `history` (iterations + 1,) is the
     cost after every iteration, with the last value repeated after the end. `converged`: no further decrease is
     expected, and constraints hold; methods with a fixed number of iterations do not set it. `violation`: the
-    largest violation of a constraint. `gains` (n, nu, 2 nv + na) and `states`, fields of the data at every step
+    largest violation of a constraint. `gains` (n, nu, 2 nv + na) and `states`, fields of the state at every step
     (n + 1, ...), if the method computes them.
     """
 

@@ -122,3 +122,11 @@ def switched_off():
         yield
     finally:
         jax.config.update("jax_enable_compilation_cache", True)
+
+
+def test_another_compiler_than_gcc_takes_a_level_it_knows(monkeypatch):
+    monkeypatch.setattr(native, "is_gcc", lambda: False)
+    flags = native.of_compiler(native.ONCE)
+    assert "-O2" in flags and not set(native.SHORT) & set(flags)
+    assert set(flags) - {"-O2"} == set(native.ONCE) - set(native.SHORT)
+    assert native.of_compiler(native.SCALAR) == native.SCALAR
