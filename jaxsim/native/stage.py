@@ -23,7 +23,7 @@ from jaxsim.native import blocks, vectors
 from jaxsim.native import tile_source as tile
 from jaxsim.native.compiler import LINEAR, ONCE, WORLDS
 from jaxsim.native.compute import is_known
-from jaxsim.native.core_program import on_core
+from jaxsim.native.core_program import MOST_COPIED, copied, on_core
 from jaxsim.native.directions import split
 from jaxsim.native.expressions import TooLarge, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, fall_back, jvp_of_plain, paused_collections, size_of
@@ -52,6 +52,7 @@ from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, e
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
 SOLUTION = "custom_linear_solve"  # the primitive of solutions, which are small and take an elimination
+FEWEST_COPIED = 5  # arrays of a loop's state, from which on XLA hands their copies to other threads, which then spin
 FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
 # computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
@@ -282,13 +283,24 @@ def by_kernels(
     is_whole = platform == VECTORS and plan.form in ("batches", "loops", "columns")
     may_fall_back = not is_whole and platform != BLOCKS
     flat = with_all_results(flat, has_worlds) if is_whole else flat
-    env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
+    given = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
+    env = given | (_copied_state(plan, flat, given) if is_whole else {})
     env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, may_fall_back)
     out = []
     for v in flat.outputs:
-        x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
+        x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else (env | given)[v]
         out.append(x if worlds else jnp.broadcast_to(x, (count, *x.shape)))
     return out
+
+
+def _copied_state(plan: _Plan, flat: Flat, given: Arrays) -> Arrays:
+    """Return copies of the small arrays of a batch that are read and may be a state that a loop replaces."""
+    read = {v for op in flat.operations for v in op.inputs if isinstance(v, Var)}
+    moving = [v for v, fixed in zip(flat.inputs, plan.fixed, strict=False) if not fixed and v in read and given[v][1]]
+    small = [v for v in moving if 0 < given[v][0].size <= MOST_COPIED]
+    if plan.tangents or len(small) < FEWEST_COPIED:
+        return {}
+    return {v: (x, True) for v, x in zip(small, copied([given[v][0] for v in small]), strict=True)}
 
 
 def _evaluated(parts: Sequence[Segment], run: Run, given: Arrays, count: int, may_fall_back: bool) -> Arrays:
