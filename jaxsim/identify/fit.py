@@ -29,6 +29,7 @@ HORIZONS = (60, 200, 600, 2000)  # steps of the first fits to a long record
 LARGEST_PART = 0.7  # of the record that a first fit may have
 NEAR = 1e-2  # relative improvement that ends a preliminary fit
 LEAST = 1e-10  # relative improvement below which an iteration has found nothing
+NEARLY = 0.05  # relative difference of an iteration's decrease from its prediction, below which the next is believed
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
 PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
 EXACT = 1e-9  # likewise, residuals at which iterations end
@@ -210,9 +211,10 @@ def levenberg(
 ) -> tuple[Point, np.ndarray]:
     """Points (starts, .) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations.
 
-    Iterations end when every start has a cost of at most `enough`, or decreased by at most the share `settled`.
+    Iterations end when every start has a cost of at most `enough`, or decreased by at most the share `settled`. With
+    `settled`, whose fits are followed by others, a predicted cost is enough after an iteration that went as predicted.
     """
-    point, damping, history = first, np.full(len(first.free), 1e-2), []
+    point, damping, history, believed = first, np.full(len(first.free), 1e-2), [], False
     if resume is not None and resume.exists():
         point, damping, history = _load(resume, first)
     costs = np.array([linear.cost() for linear in problem.linear(point)])
@@ -220,15 +222,18 @@ def levenberg(
     low, high = np.asarray(problem.low), np.asarray(problem.high)
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
-            expected = np.zeros(len(damping))
-            trials, moves = damping[:, None] * TRIALS, []
+            trials, expected, moves = damping[:, None] * TRIALS, np.zeros((len(damping), len(TRIALS))), []
             for i, linear in enumerate(problem.linear(point)):
                 at, gradient = point.free[i], linear.gradient()
                 fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0)) | (low == high)
                 steps = linear.steps(trials[i], fixed)
-                expected[i] = steps[0].expected
-                moves += [(np.clip(at + s.free, low, high), point.shift[i] + s.shift) for s in steps]
-            tried = Point(*(np.stack(x).astype(y.dtype) for x, y in zip(zip(*moves, strict=True), point, strict=True)))
+                expected[i] = [s.expected for s in steps]
+                moves += [(at + s.free, point.shift[i] + s.shift) for s in steps]
+            free, shift = (np.stack(x) for x in zip(*moves, strict=True))
+            tried = Point(np.clip(free, low, high).astype(point.free.dtype), shift.astype(point.shift.dtype))
+            if believed and np.all(history[-1] - expected[:, 0] <= enough):
+                point = Point(*(x[:: len(TRIALS)] for x in tried))
+                break
             costs = problem.costs(tried).reshape(trials.shape)
             choice = np.argmin(costs, 1)
             row = np.arange(len(damping))
@@ -242,8 +247,10 @@ def levenberg(
             if resume is not None:
                 _save(resume, point, damping, history)
             stalled = history[-2] - history[-1] <= LEAST * history[-1]
-            if np.all(stalled & ((damping > 1e3) | (expected <= LEAST * history[-1]))):
+            if np.all(stalled & ((damping > 1e3) | (expected[:, 0] <= LEAST * history[-1]))):
                 break
+            change = history[-2] - history[-1]
+            believed = bool(settled) and np.all(np.abs(change - expected[row, choice]) <= NEARLY * change)
             slow = better & (history[-2] - history[-1] <= settled * history[-1])
             if np.all(slow | (history[-1] <= enough)):
                 break
@@ -298,11 +305,10 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     """Fit at the point found: intervals by the Cramer-Rao bound, and warnings."""
     free, labels, data = point.free, problem.labels, problem.data
     starts = len(first)  # the compiled programs are of so many points
-    linears, jac = problem.linearised(point.repeated(starts))
-    linear = linears[0]
+    at = problem.linearised(point.repeated(starts))
+    linear, y, jac = at.linears[0], at.simulated.astype(free.dtype), at.jacobian(len(free))
     marginal = linear.marginal()[:, :-1]
     known = problem.known
-    y = np.concatenate([y[0] for _, y, _ in problem.simulated(point.repeated(starts * len(TRIALS)))])
     low, high = np.asarray(problem.low), np.asarray(problem.high)
     sentences = (*at_bounds(free, low, high, marginal, labels),)
     sentences += unidentifiable(marginal.T @ marginal, labels)

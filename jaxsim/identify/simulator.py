@@ -131,9 +131,10 @@ class Simulator:
         return jnp.concatenate(gap, -1) / setting.ends
 
     def derivatives(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, ...]:
-        """Measurements, gaps, and their derivatives by forward mode, with a leading axis of p + q directions.
+        """Measurements and their derivatives by forward mode, with a leading axis of p + q directions.
 
-        The last are those of gaps by the shift of the later window.
+        Where windows have ends to meet, they are followed by gaps, their derivatives, and those by the shift of the
+        later window.
         """
         q = len(self.moved)
         every = jnp.broadcast_to(jnp.eye(q, dtype=shift.dtype)[:, None, None], (q, *shift.shape[:2], q))
@@ -151,8 +152,10 @@ class Simulator:
 
         with keeping_residuals():
             (y, gap, end), (moved, opened, _) = jax.vmap(along, out_axes=(None, 0))(*directions)
+        if setting.ends is None:
+            return y, moved
         later = jax.vmap(jax.linearize(lambda s: self.gaps(setting, end, s, chunk), shift)[1])(every)
-        return y, gap, moved, opened, later
+        return y, moved, gap, opened, later
 
     def _controls(self, m: Model, ctrl: Array, free: Array) -> Array:
         """Controls with the delays of actuators."""
