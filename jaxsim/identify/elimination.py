@@ -87,7 +87,7 @@ class Linear:
         return [self._steps(np.array([damping]), fixed, *found)[0] for damping, *found in each]
 
     def _steps(self, dampings: np.ndarray, fixed: np.ndarray, rows: np.ndarray, stored: list[np.ndarray]) -> list[Step]:
-        """Steps from rows (s, p + 1) of the parameters only, by their singular values, and those that recover states."""
+        """Steps by singular values of rows (s, p + 1) of the parameters only, and rows that recover states."""
         free, r = np.flatnonzero(~fixed), rows[:, -1]
         moves, expected = np.zeros((len(dampings), self.parameters)), np.full(len(dampings), np.nan)
         if np.isfinite(rows).all():

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-import math
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -98,6 +98,7 @@ class Problem:
         self.m, self.data, self.parameters, self.step = m, data, tuple(parameters), step
         self.loss, self.controller = loss or Loss(), controller
         self.labels = tuple(label for p in parameters for label in p.labels)
+        self._check_parameters()
         self.sizes = [len(p.labels) for p in parameters]
         columns = np.concatenate([sensor_columns(m, name) for name in data.names])
         self.first = jnp.asarray(np.concatenate([p.to_free(p.start) for p in parameters]))
@@ -111,6 +112,20 @@ class Problem:
         self.setting = Setting(m, jnp.asarray(self.deviations), ends, np.int32(self.window))
         self.chunk = min(self.trajectories, chunk or self._chunk())
         self._latest: tuple[Point, Linearised] | None = None
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters that are given twice, or that nothing here depends on."""
+        twice = sorted({label for label in self.labels if self.labels.count(label) > 1})
+        if twice:
+            raise ValueError(f"the parameter {twice[0]} is given {self.labels.count(twice[0])} times")
+        for p in self.parameters:
+            if p.kind == "controller" and self.controller is None:
+                raise ValueError(f"{p.labels[0]} is a number of a controller: pass controller=f")
+            lost = [name for name in p.channels if name not in self.data.names]
+            if p.kind not in ("model", "controller", "ctrl_delay") and lost:
+                self.m.name2id("sensor", lost[0])  # raises for an unknown name
+                names = ", ".join(self.data.names)
+                raise ValueError(f"the {p.kind} of {lost[0]} needs its measurements; recordings have {names}")
 
     def _read_windows(self, window: int | None, initial: Initial | None, continuity: Initial | None) -> None:
         """Cut controls and measurements into windows, the last one filled up with missing rows."""
@@ -198,6 +213,14 @@ class Problem:
         vars(part).update(changes, _latest=None)
         vars(part).pop("_weight", None)
         return part
+
+    def fingerprint(self) -> str:
+        """Digest of labels, recordings, windows, noise, loss and priors: what a stored iterate belongs to."""
+        numbers = (self.qpos, self.qvel, self.ctrl, self.measured, self.data.sigma, *self._priors, self.deviations)
+        text = repr((self.labels, self.window, self.loss, None if self.ends is None else self.ends.tolist()))
+        return hashlib.sha256(
+            b"".join([text.encode(), *(np.ascontiguousarray(x).tobytes() for x in numbers)])
+        ).hexdigest()
 
     def until(self, rows: int) -> "Problem":
         """The same problem with only the first rows of trajectories without windows."""

@@ -77,7 +77,7 @@ def resampled(
 
 def _quaternions(m: Model, names: tuple[str, ...]) -> list[slice]:
     """Columns of the measurements of each quaternion."""
-    ids = [m.name2id("sensor", name) for name in names]
+    ids = np.array([m.name2id("sensor", name) for name in names], int)
     ends = np.cumsum(m.sensor_dim[ids])
     kinds = m.sensor_datatype[ids]
     return [slice(end - 4, end) for end, kind in zip(ends, kinds, strict=True) if kind == DataType.QUATERNION]

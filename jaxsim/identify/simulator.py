@@ -6,7 +6,7 @@ number of steps. So fits to other records, of other lengths and from other value
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -159,27 +159,37 @@ class Simulator:
 
     def _controls(self, m: Model, ctrl: Array, free: Array) -> Array:
         """Controls with the delays of actuators."""
-        for f, x in zip(self.forms, self.split(free), strict=True):
-            if f.kind == "ctrl_delay":
-                delays = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
-                for i, name in enumerate(f.channels):
-                    j = m.name2id("actuator", name)
-                    lag = delays[i] / m.opt.timestep
-                    ctrl = ctrl.at[..., j].set(delayed(ctrl[..., j], lag, ctrl.shape[1]))
-        return ctrl
+        place = {
+            name: [m.name2id("actuator", name)] for f in self.forms if f.kind == "ctrl_delay" for name in f.channels
+        }
+        lag = self._of_columns("ctrl_delay", free, place, ctrl.shape[-1], 0.0)
+        return ctrl if lag is None else _late(ctrl, lag / m.opt.timestep, ctrl.shape[1])
 
     def _signals(self, setting: Setting, y: Array, free: Array, length: Array) -> Array:
-        """Sensor values with delays, gains and biases of the channels."""
-        by_kind = {"gain": lambda y, g: g * y, "bias": lambda y, b: y + b}
-        by_kind["delay"] = by_kind["offset"] = lambda y, t: delayed(y, t / setting.m.opt.timestep, length)
-        for kind in ("delay", "offset", "gain", "bias"):  # in the order in which a measurement chain applies them
-            for f, x in zip(self.forms, self.split(free), strict=True):
-                if f.kind == kind:
-                    values = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
-                    for j, name in enumerate(f.channels):
-                        for i in np.flatnonzero(np.isin(self.columns, sensor_columns(setting.m, name))):
-                            y = y.at[..., i].set(by_kind[kind](y[..., i], values[j]))
-        return y
+        """Sensor values with delays, gains and biases of the channels, in the order in which a chain applies them."""
+        of_sensor = ("delay", "offset", "gain", "bias")
+        names = {name for f in self.forms if f.kind in of_sensor for name in f.channels}
+        place = {n: np.flatnonzero(np.isin(self.columns, sensor_columns(setting.m, n))) for n in names}
+        late, ahead, gain, bias = (
+            self._of_columns(kind, free, place, y.shape[-1], float(kind == "gain")) for kind in of_sensor
+        )
+        for lag in (late, ahead):
+            y = y if lag is None else _late(y, lag / setting.m.opt.timestep, length)
+        y = y if gain is None else y * gain
+        return y if bias is None else y + bias
+
+    def _of_columns(
+        self, kind: str, free: Array, place: Mapping[str, Sequence[int]], count: int, usual: float
+    ) -> Array | None:
+        """Values (count,) of the parameters of a kind for each column, `usual` elsewhere; None without parameters."""
+        found = None
+        for f, x in zip(self.forms, self.split(free), strict=True):
+            if f.kind == kind:
+                found = jnp.full(count, usual, free.dtype) if found is None else found
+                values = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
+                for i, name in enumerate(f.channels):
+                    found = found.at[np.array(place[name])].set(values[i])
+        return found
 
 
 def sensor_columns(m: Model, name: str) -> np.ndarray:
@@ -194,6 +204,14 @@ def delayed(y: Array, lag: Array, length: Array | int) -> Array:
     low = jnp.floor(jax.lax.stop_gradient(index)).astype(int)
     high = jnp.minimum(low + 1, length - 1)
     return y[..., low] + (index - low) * (y[..., high] - y[..., low])
+
+
+def _late(signals: Array, lag: Array, length: Array | int) -> Array:
+    """Signals (k, n, c), delayed by `lag` (c,) steps.
+
+    All columns are computed anew: XLA updates a column in place, while it still reads earlier rows of it.
+    """
+    return jax.vmap(delayed, (-1, 0, None), -1)(signals, lag, length)
 
 
 class Programs(NamedTuple):
