@@ -9,7 +9,7 @@ import numpy as np
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.identify.plausible import check_rows
-from jaxsim.identify.sampling import RowError, resampled, sample_times
+from jaxsim.identify.sampling import RowError, resampled, sample_times, timestep
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -92,7 +92,7 @@ def recordings(
         times = np.asarray(time, float)
         if times.shape != (n,):
             raise ValueError(f"time has shape {times.shape}; expected ({n},), one for each step")
-        grid = sample_times(times, float(m.opt.timestep), resample)
+        grid = sample_times(times, timestep(m), resample)
         if grid is not None:
             controls, y = resampled(m, tuple(measured), times, grid, controls, y)
     return Recordings(start, speed, controls, y, tuple(measured), deviations, paths)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxsim.core.model import Model
 from jaxsim.identify.data import Recordings, columns_of, recordings
 from jaxsim.identify.messages import common_times, is_log, read_log
-from jaxsim.identify.sampling import RowError, resampled
+from jaxsim.identify.sampling import RowError, resampled, timestep
 
 CTRL = "ctrl:"  # before the name of an actuator in the header of a .csv file
 STARTS = ("qpos", "qvel")
@@ -171,7 +171,7 @@ def _of_log(m: Model, path: Path, zero_ctrl: bool, channels: Mapping[str, str]) 
     """Controls, sensors and times of one trajectory from a log of messages, at the model's time step."""
     width = {name: 1 if name.startswith(CTRL) else int(m.sensor_dim[m.name2id("sensor", name)]) for name in channels}
     signals = read_log(path, channels, width)
-    grid = common_times(signals, float(m.opt.timestep))
+    grid = common_times(signals, timestep(m))
     sensors, ctrl = {}, np.zeros((len(grid), m.nu))
     undriven = [f"{CTRL}{m.id2name('actuator', i) or i}" for i in range(m.nu)]
     for name, (times, values) in signals.items():

@@ -190,6 +190,8 @@ def identify(
         point, history = run(problem, point, iterations, progress)
         if np.allclose(problem.data.sigma, before, rtol=AGREE):
             break
+    if noise == "estimated" and others is not None:
+        others = dataclasses.replace(others, sigma=problem.data.sigma)
     best = int(np.nanargmin(history[:, -1]))
     return _summary(problem, Point(point.free[best], point.shift[best]), history, first, others)
 
@@ -243,7 +245,8 @@ def levenberg(
         point, damping, history = _load(resume, first, problem.fingerprint())
     costs = np.array([linear.cost() for linear in problem.linear(point)])
     history = history or [np.where(np.isfinite(costs), costs, np.inf)]
-    low, high, count = np.asarray(problem.low), np.asarray(problem.high), max(1, int(problem.known.sum()))
+    low, high = np.asarray(problem.low), np.asarray(problem.high)
+    count = max(1, int(problem.known.sum())) if progress else 1
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
             before = point.free
@@ -310,13 +313,16 @@ def _save(path: Path, point: Point, damping: np.ndarray, history: list[np.ndarra
 
 def _load(path: Path, first: Point, fingerprint: str) -> tuple[Point, np.ndarray, list[np.ndarray]]:
     """State of a fit. Raises ValueError where it is that of another."""
-    with np.load(path, allow_pickle=False) as kept:
+    try:
+        kept = dict(np.load(path, allow_pickle=False))
         point = Point(kept["free"], kept["shift"])
-        if point.free.shape != first.free.shape or point.shift.shape != first.shift.shape:
-            raise ValueError(f"{path} is of a fit with other parameters, starts or windows")
-        if str(kept["fingerprint"]) != fingerprint:
-            raise ValueError(f"{path} is of a fit to other recordings, or with another noise, loss or prior: remove it")
-        return point, kept["damping"], list(kept["history"])
+    except (ValueError, EOFError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no iterate of a fit: {error}") from None
+    if point.free.shape != first.free.shape or point.shift.shape != first.shift.shape:
+        raise ValueError(f"{path} is of a fit with other parameters, starts or windows")
+    if str(kept["fingerprint"]) != fingerprint:
+        raise ValueError(f"{path} is of a fit to other recordings, or with another noise, loss or prior: remove it")
+    return point, kept["damping"], list(kept["history"])
 
 
 def _adam(

@@ -114,10 +114,13 @@ class Problem:
         self._latest: tuple[Point, Linearised] | None = None
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for parameters that are given twice, or that nothing here depends on."""
-        twice = sorted({label for label in self.labels if self.labels.count(label) > 1})
+        """Raise ValueError for numbers of a model that are given twice, and for parameters that nothing reads."""
+        own = [label for p in self.parameters if p.kind == "model" for label in p.labels]
+        twice = sorted({label for label in own if own.count(label) > 1})
         if twice:
-            raise ValueError(f"the parameter {twice[0]} is given {self.labels.count(twice[0])} times")
+            raise ValueError(f"the parameter {twice[0]} is given {own.count(twice[0])} times")
+        if self.controller is not None:
+            self._check_controller()
         for p in self.parameters:
             if p.kind == "controller" and self.controller is None:
                 raise ValueError(f"{p.labels[0]} is a number of a controller: pass controller=f")
@@ -126,6 +129,19 @@ class Problem:
                 self.m.name2id("sensor", lost[0])  # raises for an unknown name
                 names = ", ".join(self.data.names)
                 raise ValueError(f"the {p.kind} of {lost[0]} needs its measurements; recordings have {names}")
+
+    def _check_controller(self) -> None:
+        """Raise ValueError if the controller reads a gain that is no parameter, or returns other than (nu,)."""
+        gains = {p.channels[0]: jnp.asarray(p.start) for p in self.parameters if p.kind == "controller"}
+        controller, m = self.controller, self.m
+        assert controller is not None
+        try:
+            shape = jax.eval_shape(lambda d: controller(d, jnp.zeros(m.nu), gains), jaxsim.make_data(m)).shape
+        except KeyError as error:
+            names = ", ".join(gains) or "none"
+            raise ValueError(f"the controller reads the gain {error}; gain parameters are {names}") from None
+        if shape != (m.nu,):
+            raise ValueError(f"the controller returns controls of shape {shape}; expected ({m.nu},)")
 
     def _read_windows(self, window: int | None, initial: Initial | None, continuity: Initial | None) -> None:
         """Cut controls and measurements into windows, the last one filled up with missing rows."""

@@ -188,7 +188,8 @@ class Simulator:
                 found = jnp.full(count, usual, free.dtype) if found is None else found
                 values = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
                 for i, name in enumerate(f.channels):
-                    found = found.at[np.array(place[name])].set(values[i])
+                    own = found.at[np.array(place[name])]
+                    found = own.multiply(values[i]) if kind == "gain" else own.add(values[i])
         return found
 
 

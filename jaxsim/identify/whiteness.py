@@ -21,7 +21,7 @@ SHAPES = {
 
 
 def coloured(
-    residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: Sequence[int], timestep: float
+    residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: Sequence[int], timestep: float = 1.0
 ) -> list[str]:
     """A sentence with a guess for each sensor whose residuals (k, n, ny), in its units, are correlated between rows.
 
