@@ -83,8 +83,8 @@ class Linear:
         """Results of `step` for several dampings."""
         if self.own is None:
             return self._steps(np.array(dampings), fixed, self.shared, [])
-        each = ((damping, *self.eliminated(damping)) for damping in dampings)  # rows that recover states may be large
-        return [self._steps(np.array([damping]), fixed, *found)[0] for damping, *found in each]
+        # one after the other: rows that recover states may be large
+        return [self._steps(np.array([x]), fixed, *self.eliminated(x))[0] for x in dampings]
 
     def _steps(self, dampings: np.ndarray, fixed: np.ndarray, rows: np.ndarray, stored: list[np.ndarray]) -> list[Step]:
         """Steps by singular values of rows (s, p + 1) of the parameters only, and rows that recover states."""

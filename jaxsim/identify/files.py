@@ -66,7 +66,7 @@ def load_recordings(
     if any(logs) and channels is None:
         raise ValueError(f'{files[logs.index(True)]}: channels={{"SENSOR": "TOPIC:FIELD"}} says what its messages hold')
     parts = [
-        _load(m, path, x, sigma, resample, zero_ctrl, channels if log and channels else ignore)
+        _load(m, path, x, sigma, resample, zero_ctrl, ignore, channels if log else None)
         for path, x, log in zip(files, given, logs, strict=True)
     ]
     first = parts[0]
@@ -104,27 +104,25 @@ def _load(
     sigma: float | Mapping[str, float],
     resample: bool,
     zero_ctrl: bool,
-    names: Sequence[str] | Mapping[str, str],
+    ignore: Sequence[str],
+    channels: Mapping[str, str] | None,
 ) -> Recordings:
-    """One trajectory. Raises ValueError with the file and, where there is one, the row.
-
-    `names` are columns to ignore or, of a log of messages, channels.
-    """
+    """One trajectory, from a log of messages if there are channels. Raises ValueError with the file and the row."""
     place: Callable[[int], str] = lambda row: f"row {row}"  # noqa: E731
     try:
         if isinstance(path, str):
-            part = _of_frame(m, given, path, zero_ctrl, names)
-        elif isinstance(names, Mapping):
-            part = _of_log(m, path, zero_ctrl, names)
+            part = _of_frame(m, given, path, zero_ctrl, ignore)
+        elif channels is not None:
+            part = _of_log(m, path, zero_ctrl, channels)
         else:
-            part = _load_npz(path, names) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl, names)
+            part = _load_npz(path, ignore) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl, ignore)
         place = part.place
         return recordings(m, part.ctrl, part.sensors, time=part.time, sigma=sigma, resample=resample,
                           qpos=part.start.get("qpos"), qvel=part.start.get("qvel"))  # fmt: skip
     except RowError as error:
         raise ValueError(f"{path}, {place(error.row)}: {error.what}") from None
     except KeyError as error:
-        remedy = "see channels=" if isinstance(names, Mapping) else "ignore=[...] leaves out what is not of the model"
+        remedy = "see channels=" if channels is not None else "ignore=[...] leaves out what is not of the model"
         raise ValueError(f"{path}: {error.args[0]} ({remedy})") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -10,8 +10,8 @@ from jaxsim.identify.sampling import RowError
 
 POSITIONS = (SensorType.JOINTPOS, SensorType.ACTUATORPOS, SensorType.TENDONPOS, SensorType.FRAMEPOS)
 FAR = 20.0  # standard deviations of the noise between a first row and the initial state
-ALIKE = 0.95  # correlation of measured and simulated rows, from which on their ratio says something
-NEAR = 1.3  # ratio to that of another unit
+ALIKE = 0.9  # correlation of measured and simulated rows, from which on their ratio says something
+NEAR = 2.0  # ratio to that of another unit
 OFF = 0.1  # of a quaternion's norm
 UNITS = {180 / np.pi: "degrees in place of rad", 1e3: "mm in place of m", -1.0: "the other sign"}
 

@@ -6,8 +6,8 @@ number of steps. So fits to other records, of other lengths and from other value
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -178,9 +178,7 @@ class Simulator:
         y = y if gain is None else y * gain
         return y if bias is None else y + bias
 
-    def _of_columns(
-        self, kind: str, free: Array, place: Mapping[str, Sequence[int]], count: int, usual: float
-    ) -> Array | None:
+    def _of_columns(self, kind: str, free: Array, place: Mapping[str, Any], count: int, usual: float) -> Array | None:
         """Values (count,) of the parameters of a kind for each column, `usual` elsewhere; None without parameters."""
         found = None
         for f, x in zip(self.forms, self.split(free), strict=True):
@@ -188,8 +186,8 @@ class Simulator:
                 found = jnp.full(count, usual, free.dtype) if found is None else found
                 values = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
                 for i, name in enumerate(f.channels):
-                    own = found.at[np.array(place[name])]
-                    found = own.multiply(values[i]) if kind == "gain" else own.add(values[i])
+                    at = np.array(place[name])
+                    found = found.at[at].set(found[at] * values[i] if kind == "gain" else found[at] + values[i])
         return found
 
 

@@ -297,17 +297,18 @@ def test_models_are_drawn_from_the_posterior_of_a_fit():
         round(float(ident.model_randomizer(fit, few)(fit.m, jax.random.key(i)).dof_damping[0]), 4) for i in range(9)
     }
     assert picked == {0.25, 0.35}
-    with pytest.raises(ValueError, match="differs from the fitted one in nu"):
+    with pytest.raises(ValueError, match="differs from the fitted one in nq, nv, nu"):
         ident.model_randomizer(fit)(jaxsim.load_model("<mujoco/>"), jax.random.key(0))
 
 
 def test_other_units_signs_and_first_states_are_suspected():
     m, data = swings()
+    rest = dataclasses.replace(data, qpos=0 * data.qpos)
+    y = np.asarray(ident.Problem(m, rest, damping(m)).simulate(jnp.log(jnp.array([0.3]))))
     for factor, words in ((180 / np.pi, "degrees in place of rad"), (-1.0, "the other sign")):
-        other = dataclasses.replace(data, measured=factor * data.measured)
         with pytest.warns(UserWarning, match=f"measurements of q look like {words}"):
-            ident.identify(m, other, damping(m), iterations=1, horizons=(), initial=PUSH)
-    away = dataclasses.replace(data, measured=data.measured + 0.5)
+            ident.identify(m, dataclasses.replace(rest, measured=factor * y), damping(m), iterations=1, horizons=())
+    away = dataclasses.replace(rest, measured=y + 0.5)
     with pytest.warns(UserWarning, match="begin away from their initial states: the first row of q"):
         ident.identify(m, away, damping(m), iterations=1, horizons=())
 
