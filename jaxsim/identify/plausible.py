@@ -10,6 +10,7 @@ from jaxsim.identify.sampling import RowError
 
 POSITIONS = (SensorType.JOINTPOS, SensorType.ACTUATORPOS, SensorType.TENDONPOS, SensorType.FRAMEPOS)
 FAR = 20.0  # standard deviations of the noise between a first row and the initial state
+FEWEST = 8  # rows from which on a correlation says something
 ALIKE = 0.9  # correlation of measured and simulated rows, from which on their ratio says something
 NEAR = 2.0  # ratio to that of another unit
 OFF = 0.1  # of a quaternion's norm
@@ -37,38 +38,31 @@ def check_rows(m: Model, name: str, values: np.ndarray) -> None:
 def suspicious(
     m: Model, names: Sequence[str], simulated: np.ndarray, measured: np.ndarray, sigma: np.ndarray, is_known: bool
 ) -> list[str]:
-    """A sentence for each sensor with rows (k, n, ny) that look like another unit or sign, or another first state.
+    """A sentence for each sensor whose rows (k, n, ny) look like another unit or sign, or one on first states.
 
     `simulated` are those at the start of the fit. `is_known`: whether initial states are not fitted.
     """
-    lines = []
-    ids = [m.name2id("sensor", name) for name in names]
-    ends = np.cumsum(m.sensor_dim[np.array(ids)])
-    for name, i, columns in zip(names, ids, np.split(np.arange(ends[-1]), ends[:-1]), strict=True):
-        kind = m.sensor_type[i]
-        y, z = simulated[..., columns], measured[..., columns]
-        known = np.isfinite(z) & np.isfinite(y)
-        y, z = y[known], z[known]
-        looks = _looks(y, z)
-        if looks:
-            lines.append(f"measurements of {name} look like {looks}")
-            continue
-        first = np.abs(measured[:, 0, columns] - simulated[:, 0, columns]) / sigma[columns]
-        away = float(np.nanmedian(first)) if np.isfinite(first).any() else 0.0
-        if is_known and kind in POSITIONS and away > FAR:
-            lines.append(
-                f"recordings begin away from their initial states: the first row of {name} by {away:.3g} standard "
-                "deviations of its noise. Pass qpos= to recordings, or initial= to identify"
-            )
+    ids = np.array([m.name2id("sensor", name) for name in names])
+    begins = np.cumsum(m.sensor_dim[ids]) - m.sensor_dim[ids]
+    known = np.isfinite(measured) & np.isfinite(simulated)
+    rows = np.maximum(known.sum((0, 1)), 1)
+    y, z = (np.where(known, x, 0) for x in (simulated, measured))
+    y, z = (np.where(known, x - x.sum((0, 1)) / rows, 0) for x in (y, z))
+    yy, yz, zz = (np.add.reduceat(np.einsum("kni,kni->i", a, b), begins) for a, b in ((y, y), (y, z), (z, z)))
+    alike = (yz**2 > ALIKE**2 * yy * zz) & (np.add.reduceat(rows, begins) >= FEWEST)
+    ratio = yz / np.where(alike, yy, 1)
+    lines = [
+        f"measurements of {names[i]} look like {text}"
+        for i in np.flatnonzero(alike)
+        for unit, text in UNITS.items()
+        if 1 / NEAR < ratio[i] / unit < NEAR
+    ]
+    first = np.where(known[:, 0], np.abs(measured[:, 0] - simulated[:, 0]) / sigma, 0).max(0)
+    away = np.maximum.reduceat(first, begins) * np.isin(m.sensor_type[ids], POSITIONS)
+    worst = int(np.argmax(away))
+    if is_known and away[worst] > FAR and not lines:
+        lines.append(
+            f"recordings begin away from their initial states: the first row of {names[worst]} by {away[worst]:.3g} "
+            "standard deviations of its noise. Pass qpos= to recordings, or initial= to identify"
+        )
     return lines
-
-
-def _looks(y: np.ndarray, z: np.ndarray) -> str | None:
-    """Name of the unit or sign in which measurements z (n,) are multiples of simulated ones y (n,), or None."""
-    if len(y) < 8 or np.std(y) == 0 or np.std(z) == 0:
-        return None
-    y, z = y - y.mean(), z - z.mean()
-    rho = float(y @ z) / float(np.sqrt((y @ y) * (z @ z)))
-    ratio = float(y @ z) / float(y @ y)
-    found = (text for unit, text in UNITS.items() if abs(rho) > ALIKE and 1 / NEAR < ratio / unit < NEAR)
-    return next(found, None)
