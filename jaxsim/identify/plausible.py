@@ -52,10 +52,10 @@ def suspicious(
     alike = (yz**2 > ALIKE**2 * yy * zz) & (np.add.reduceat(rows, begins) >= FEWEST)
     ratio = yz / np.where(alike, yy, 1)
     lines = [
-        f"measurements of {names[i]} look like {text}"
-        for i in np.flatnonzero(alike)
+        f"measurements of {name} look like {text}"
+        for name, is_alike, x in zip(names, alike, ratio, strict=True)
         for unit, text in UNITS.items()
-        if 1 / NEAR < ratio[i] / unit < NEAR
+        if is_alike and 1 / NEAR < x / unit < NEAR
     ]
     first = np.where(known[:, 0], np.abs(measured[:, 0] - simulated[:, 0]) / sigma, 0).max(0)
     away = np.maximum.reduceat(first, begins) * np.isin(m.sensor_type[ids], POSITIONS)
