@@ -21,7 +21,7 @@ from jaxsim.engine.step.rollout import rollout, select
 from jaxsim.identify.parameters import Form
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
-from jaxsim.native.stage import keeping_residuals
+from jaxsim.native.stage import copying_state, keeping_residuals
 
 Controller = Callable[[Data, Array, dict[str, Array]], Array]
 
@@ -78,7 +78,8 @@ class Simulator:
 
     def simulate(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, Array]:
         """Measurements (c, n, ny) and gaps (c, w - 1, 2 nv) between windows, in their deviations; none without any."""
-        y, end = self.windows(setting, free, shift, chunk)
+        with copying_state():
+            y, end = self.windows(setting, free, shift, chunk)
         return y, self.gaps(setting, end, shift, chunk)
 
     def windows(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, tuple[Array, Array]]:

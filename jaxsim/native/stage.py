@@ -84,6 +84,7 @@ class _Plan(NamedTuple):
     along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
     flags: tuple[str, ...] = WORLDS  # of the C++ compiler
     alone: tuple[str, ...] = ONCE  # of the C compiler, for one world
+    copies: bool = False  # the small arrays of a batch's state, as `copying_state` says
 
 
 class _Traced:
@@ -104,6 +105,22 @@ class _Traced:
     def unknown(self) -> str | None:
         """Name of an operation that the generator does not support for vectors of worlds, or None."""
         return next((op.name for op in self.flat(VECTORS).operations if not is_known(op, VECTORS)), None)
+
+
+_copies: ContextVar[bool] = ContextVar("copies", default=False)
+
+
+@contextmanager
+def copying_state() -> Iterator[None]:
+    """Let stages that are traced within, as the steps of a loop, copy small states of a batch by one call.
+
+    XLA copies what a loop replaces array by array, and its threads look for such work. Else it copies nothing.
+    """
+    before = _copies.set(True)
+    try:
+        yield
+    finally:
+        _copies.reset(before)
 
 
 _known: ContextVar[dict | None] = ContextVar("known", default=None)
@@ -152,7 +169,7 @@ def stage(
         traced, shape, constants = found
         count = len(constants) + len(jax.tree.leaves(args[:1]))
         fixed = tuple(i < count for i in range(len(constants) + len(leaves)))
-        plan = _Plan(traced, form, label, backend, fixed=fixed, alone=alone)
+        plan = _Plan(traced, form, label, backend, fixed=fixed, alone=alone, copies=_copies.get())
         found = STAGE(plan, *constants, *leaves)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
@@ -298,7 +315,7 @@ def _copied_state(plan: _Plan, flat: Flat, given: Arrays) -> Arrays:
     read = {v for op in flat.operations for v in op.inputs if isinstance(v, Var)}
     moving = [v for v, fixed in zip(flat.inputs, plan.fixed, strict=False) if not fixed and v in read and given[v][1]]
     small = [v for v in moving if 0 < given[v][0].size <= MOST_COPIED]
-    if plan.tangents or len(small) < FEWEST_COPIED:
+    if not plan.copies or plan.tangents or len(small) < FEWEST_COPIED:
         return {}
     return {v: (x, True) for v, x in zip(small, copied([given[v][0] for v in small]), strict=True)}
 

@@ -19,7 +19,7 @@ from jaxsim.native.core_program import _COPIES, core_program
 from jaxsim.native.function import choices_of
 from jaxsim.native.jaxpr import CORE, MOST_CONSTANTS, flatten
 from jaxsim.native.segments import tables_apart
-from jaxsim.native.stage import FEWEST_COPIED, stage
+from jaxsim.native.stage import FEWEST_COPIED, copying_state, stage
 from jaxsim.native.sums import sums_in_order
 from tests.paths import MODELS
 
@@ -331,7 +331,9 @@ def test_one_call_copies_the_small_state_of_a_batch_in_a_loop(arrays):
         batch = jax.vmap(lambda *x: step(None, *x))
         return jax.lax.fori_loop(0, 9, lambda _, s: batch(*s), state)
 
-    program = jax.jit(run).lower(state)
+    assert compiler.target_of(_COPIES) not in jax.jit(lambda s: run(s)).lower(state).as_text()
+    with copying_state():
+        program = jax.jit(run).lower(state)
     assert (compiler.target_of(_COPIES) in program.as_text()) == (arrays >= FEWEST_COPIED)
     wanted = state
     for _ in range(9):
