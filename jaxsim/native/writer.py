@@ -407,13 +407,16 @@ class Writer:
     def constant(self, x: np.ndarray) -> Value:
         """Return a constant: literals if the index is known or all entries are equal, an expression for ranges."""
         flat = x.reshape(-1)
-        same = x.size > 0 and bool(((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all())
+        if x.size == 1:
+            number = literal(flat[0], x.dtype)
+            return Value(x.shape, x.dtype, lambda *_: number, uniform=True, known=x)
+        same = _is_alike(flat, 0) or (x.size > 0 and flat[0] != flat[0] and bool((flat != flat).all()))
         steps = np.diff(flat) if x.ndim == 1 and np.issubdtype(x.dtype, np.signedinteger) else np.zeros(0)
         bits = None  # CUDA has no constants that are not finite
         if np.issubdtype(x.dtype, np.floating) and not np.isfinite(x).all():
             bits = np.ascontiguousarray(x).view(np.int32 if x.dtype.itemsize == 4 else np.int64)
         is_range = steps.size > 0 and bool((steps == steps[0]).all())
-        alike = [x.size > 0 and bool((x == x.take([0], axis)).all()) for axis in range(x.ndim)]
+        alike = [_is_alike(x, axis) for axis in range(x.ndim)]
 
         def entry(body: Body, index: Sequence[Index]) -> str:
             i = linear([0 if a else k for a, k in zip(alike, index, strict=True)], x.shape)
@@ -730,6 +733,14 @@ class Writer:
         for b in before:
             if b.last >= begin:
                 b.last = self.epoch
+
+
+def _is_alike(x: np.ndarray, axis: int) -> bool:
+    """Return whether all entries along an axis are equal; most arrays differ in the last one."""
+    if not x.size:
+        return False
+    first = x.take([0], axis)
+    return bool((first == x.take([-1], axis)).all()) and bool((x == first).all())
 
 
 def _gathers(body: Body) -> bool:
