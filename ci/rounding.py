@@ -22,11 +22,12 @@ from jaxsim.xla.compat import scan_lengths
 
 RUNS = 8
 CPU = "cpu"
+ADDS = ("add", "sub", "add_any")
 # operations that round their result, and those that also round on the way: sums of terms that may cancel
-ROUNDING = {"add", "sub", "mul", "div", "sqrt", "rsqrt", "cbrt", "pow", "integer_pow", "square", "exp", "exp2", "expm1"}
+ROUNDING = {"add", "sub", "mul", "div", "sqrt", "rsqrt", "cbrt", "pow", "integer_pow", "square", "exp", "exp2"}
 ROUNDING |= {"log", "log1p", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "atan2", "asinh"}
-ROUNDING |= {"acosh", "atanh", "logistic", "erf", "erf_inv"}
-SUMS = {"dot_general", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "scatter-add", "scatter_add", "add_any"}
+ROUNDING |= {"acosh", "atanh", "logistic", "erf", "erf_inv", "expm1", "add_any"}
+SUMS = {"dot_general", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "scatter-add", "scatter_add"}
 SUMS |= {"cholesky", "triangular_solve", "lu", "qr", "eigh", "conv_general_dilated", "reduce_window_sum"}
 MOVES = {*VIEWS, "neg", "gather", "select_n", "concatenate", "pad"}  # operations that leave numbers as they are
 SHORT, POWER = 0xFFF, 0x7FFFFF  # trailing bits that are zero in numbers whose products are exact, in powers of two
@@ -35,8 +36,12 @@ SHORT, POWER = 0xFFF, 0x7FFFFF  # trailing bits that are zero in numbers whose p
 def moved(function: Callable[..., Sequence[Any]], operands: Sequence[Any], runs: int = RUNS) -> list[list[np.ndarray]]:
     """Return the results of so many runs of a function of arrays, in single precision, that round otherwise."""
     flat = flatten(jax.make_jaxpr(function)(*operands), CPU)
-    run = jax.jit(lambda salt, *x: _evaluated(flat, x, salt, count(1)))
-    return [list(map(np.array, run(np.uint32(0x9E3779B1 * (k + 1) & 0xFFFFFFFF), *operands))) for k in range(runs)]
+    run = jax.jit(lambda salt, *x: _evaluated(flat, x, salt, map(_mixed, count())))
+    return [list(map(np.array, run(_mixed(k), *operands))) for k in range(runs)]
+
+
+def _mixed(k: int) -> np.uint32:
+    return np.uint32(0x85EBCA6B * (k + 1) & 0xFFFFFFFF)
 
 
 def _evaluated(flat: Flat, args: Sequence[Any], salt: Any, sites: Any) -> list[Any]:
@@ -49,7 +54,7 @@ def _evaluated(flat: Flat, args: Sequence[Any], salt: Any, sites: Any) -> list[A
     for op in flat.operations:
         given = [read(v) for v in op.inputs]
         of_products = [isinstance(v, Var) and v in products for v in op.inputs]
-        if op.name in ("add", "sub"):  # a product that is joined with one of its sums is not rounded
+        if op.name in ADDS:  # a product that is joined with one of its sums is not rounded
             pairs = zip(given, of_products, strict=True)
             given = [_rounded(x, salt, next(sites), ~_ends_with(x, SHORT)) if of else x for x, of in pairs]
         if op.name == "mul" or (op.name in MOVES and any(of_products)):
@@ -116,8 +121,8 @@ def _ends_with(x: Any, zeros: int) -> Any:
 @partial(jax.jit, static_argnums=0)
 def _inexact(name: str, x: Sequence[Any], y: Any) -> Any:
     """Return which results of an operation are rounded."""
-    if name in ("add", "sub"):
-        a, b = x[0], x[1] if name == "add" else -x[1]
+    if name in ADDS:
+        a, b = x[0], -x[1] if name == "sub" else x[1]
         kept = y - a
         return (a - (y - kept)) + (b - kept) != 0
     if name in SUMS:
@@ -134,8 +139,7 @@ def _inexact(name: str, x: Sequence[Any], y: Any) -> Any:
 def _rounded(x: Any, salt: Any, site: Any, which: Any) -> Any:
     """Return numbers of which those that are marked are the next ones, up or down as their bits say."""
     bits = _bits(x)
-    mixed = (bits ^ salt) * np.uint32(0x85EBCA6B) + jnp.uint32(site) * np.uint32(0xC2B2AE35)
-    mixed = (mixed ^ (mixed >> 15)) * np.uint32(0x2C1B3C6D)
-    mixed = (mixed ^ (mixed >> 13)) * np.uint32(0x297A2D39)
-    other = jax.lax.bitcast_convert_type(jnp.where(mixed >> 31 == 0, bits + 1, bits - 1), x.dtype)
+    mixed = (bits ^ salt ^ site) * np.uint32(0x9E3779B1)
+    step = jax.lax.population_count(mixed ^ (mixed >> 15)) & 1
+    other = jax.lax.bitcast_convert_type(bits + 2 * step - 1, x.dtype)
     return jnp.where(which & (x != 0) & jnp.isfinite(other), other, x)
