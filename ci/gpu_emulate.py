@@ -11,6 +11,7 @@ models with a complaint or a program that does not run.
 """
 
 import argparse
+import gc
 import importlib
 import json
 import os
@@ -49,6 +50,7 @@ FUNCTIONS = (stage.STAGE, solver.SOLVE, pool.POOL, matrices.MATRICES)
 RACES = ("race", "ordered by a shuffle alone")
 OUTSIDE = ("out of bounds", "not aligned", "write to an input")
 MOST_ROUNDING = 4  # a kernel may be so much further from JAX than JAX is from itself, rounded otherwise
+MOST_PTX = 1 << 20  # characters of a kernel that gcc compiles without passes
 CLOCK = 1.755  # GHz, of an H100, for models of time
 # a function of arrays by operations of XLA alone, within a program whose native functions are emulated
 BY_XLA = function.NativeFunction(
@@ -187,7 +189,8 @@ class Emulated:
     def run(self, source: str, name: str, shapes: Sequence[Any], how: kernels.Launch, *operands: Any) -> tuple:
         """Results of a kernel."""
         if source not in self.compiled:
-            self.compiled[source] = self.ptxemu.Kernel(ptx_of(source))
+            ptx = ptx_of(source)  # gcc's passes take longer than they save; without them a kernel needs more stack
+            self.compiled[source] = self.ptxemu.Kernel(ptx, "-O0" if len(ptx) < MOST_PTX else "-O1")
         kernel, n = self.compiled[source], self.args.nworld
         given = [np.ascontiguousarray(np.asarray(x)) for x in operands]
         given = [x.view(np.uint8) if x.dtype == bool else x for x in given]
@@ -416,7 +419,7 @@ def each_alone(args: argparse.Namespace) -> dict[str, Any]:
         if not missing:
             continue
         own = args.json.with_suffix(f".{name}.json")
-        command = [sys.executable, __file__, *sys.argv[1:], name, "--what", *missing, "--json", str(own)]
+        command = [sys.executable, __file__, name, *sys.argv[1:], "--what", *missing, "--json", str(own)]
         ended = ""
         try:
             subprocess.run(command, timeout=args.limit)
@@ -489,6 +492,7 @@ def settings() -> argparse.Namespace:
 
 def main() -> None:
     args = settings()
+    gc.set_threshold(200_000, 50, 1000)  # collections took a sixth of the time
     if not args.models:
         figures = each_alone(args)
         print(table(figures))

@@ -1,7 +1,9 @@
 """How the script of emulated kernels compares arrays: needs no emulator."""
 
 import importlib
+import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import jax
@@ -193,3 +195,29 @@ def test_a_table_has_a_row_for_each_model(script):
     assert "not run; 1" in rows[3]
     assert script.has_fault({"left": ["a stage"]})
     assert not script.has_fault({"left": [], "complaints": [], "worst": {}})
+
+
+def test_all_models_run_by_processes_of_their_own(script, monkeypatch, tmp_path):
+    names = sorted(path.stem for path in script.MODELS.glob("*.xml"))
+    done, late, first = f"{names[0]}, step", names[1], names[2]
+    path, asked = tmp_path / "figures.json", []
+    args = SimpleNamespace(json=path, what=["step"], limit=1.0)
+    script.write(args, {done: {"launches": 3}})
+
+    def run(command, timeout):
+        name, own = command[2], Path(command[-1])
+        asked.append(name)
+        if name == late:
+            raise subprocess.TimeoutExpired(command, timeout)
+        if name != first:
+            script.write(SimpleNamespace(json=own), {f"{name}, step": {"launches": 7}})
+
+    monkeypatch.setattr(script.subprocess, "run", run)
+    figures = script.each_alone(args)
+    assert asked == names[1:]
+    assert figures == script.read(path)
+    assert figures[done] == {"launches": 3}
+    assert "1 s" in figures[f"{late}, step"]["error"]
+    assert "ended" in figures[f"{first}, step"]["error"]
+    assert figures[f"{names[3]}, step"] == {"launches": 7}
+    assert [p.name for p in tmp_path.iterdir()] == ["figures.json"]
