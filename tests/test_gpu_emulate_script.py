@@ -186,13 +186,13 @@ def test_a_report_says_which_results_differ_by_rounding(script, monkeypatch):
 
 
 def test_a_table_has_a_row_for_each_model(script):
-    figures = dict.fromkeys(script.OF_TABLE, 1) | {"instructions": 12345, "KB": 1.5}
+    figures = dict.fromkeys((*script.OF_TABLE, *script.FAULTS), 1) | {"instructions": 12345, "KB": 1.5}
     rows = script.table({"a, step": figures, "a, grad": {"error": "not ended"}, "b, grad": figures}).splitlines()
     assert len(rows) == 4
     assert "12,345; " in rows[2]
     assert "1.5" in rows[2]
     assert "not ended" in rows[2]
-    assert "not run; 1" in rows[3]
+    assert rows[3] == "| b | not run; 1 | ; 12,345 | ; 1.5 | ; 1 | ; 5 | ; 1 | ; 1 |"
     assert script.has_fault({"left": ["a stage"]})
     assert not script.has_fault({"left": [], "complaints": [], "worst": {}})
 
