@@ -65,7 +65,7 @@ def take(x: Array, index: np.ndarray) -> Array:
         return out if index.ndim == 1 else out.reshape(*index.shape, *x.shape[1:])
     if not step.any():
         return jnp.broadcast_to(lax.index_in_dim(x, int(flat[0]), keepdims=False), (*index.shape, *x.shape[1:]))
-    unique = len(np.unique(flat)) == n
+    unique = bool(np.all(step > 0)) or len(np.unique(flat)) == n
     return x.at[index.astype(np.int32)].get(
         mode="promise_in_bounds", unique_indices=unique, indices_are_sorted=bool(index.ndim == 1 and np.all(step >= 0))
     )

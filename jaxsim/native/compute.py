@@ -9,7 +9,7 @@ import numpy as np
 from jaxsim.native.control import CONTROL, INNER, inner_functions, over_rows
 from jaxsim.native.expressions import C_TYPES, ELEMENTWISE, UnsupportedPrimitive, is_real
 from jaxsim.native.gathers import rows_of_worlds
-from jaxsim.native.jaxpr import BLOCKS, CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
+from jaxsim.native.jaxpr import BLOCKS, CALLS, CORE, GPU, OUTLINE, VECTORS, Flat, Operation, Term, Var
 from jaxsim.native.joins import SAME_PLACE, join, padded, parts_of_results, updated
 from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS, is_cheap
 from jaxsim.native.scatters import along_lists, is_searched, rows_to_look_for, scatter, update_lists
@@ -221,7 +221,7 @@ def is_known(op: Operation, platform: str = GPU) -> bool:
     if op.name in INNER:
         return all(is_known(inner, platform) for f in inner_functions(op, platform) for inner in f.operations)
     if op.name == "world_program" or op.name in OF_EACH_WORLD:
-        return platform == VECTORS
+        return platform in (VECTORS, OUTLINE)
     if op.name == "ffi_call":
         return platform == CORE and op.params["target_name"].startswith("jaxsim_") and not op.params["attributes"]
     if op.name == "small_matrices":

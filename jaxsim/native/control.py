@@ -10,6 +10,7 @@ import numpy as np
 from jaxsim.native.expressions import chosen
 from jaxsim.native.jaxpr import BLOCKS, GPU, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import SCATTERS
+from jaxsim.native.rows import RowFunction
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
 from jaxsim.native.used import rows_in_use
 from jaxsim.native.writer import CYCLES_OF_LOAD, INDEX, OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, named
@@ -20,7 +21,7 @@ INNER = {
     "cond": ("branches",),
     "while": ("cond_jaxpr", "body_jaxpr"),
     "scan": ("jaxpr",),
-    "over_rows": ("one", "every"),
+    "over_rows": ("rows",),
     "by_value": ("jaxpr",),
 }
 
@@ -196,10 +197,10 @@ def _operands_of_inner(op: Operation) -> list[Sequence[Term]]:
 
 
 def inner_functions(op: Operation, platform: str) -> list[Flat]:
-    """Return the functions of a loop or a branch."""
+    """Return the functions of a loop, of a branch or of one row."""
     found = (op.params[k] for k in INNER[op.name])
     closed = [c for x in found for c in (x if isinstance(x, tuple) else (x,))]
-    return [flatten(c, platform) for c in closed]
+    return [flatten(c.one if isinstance(c, RowFunction) else c, platform) for c in closed]
 
 
 def _advance(w: Writer, places: Sequence[_Place], new: Sequence[Value], mask: str = "") -> None:
@@ -398,7 +399,7 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
     In a vector of worlds these are the rows that any world uses. Rows not in use add nothing.
     """
     p = op.params
-    nshared, nmapped = p["nshared"], p["nmapped"]
+    nshared, nmapped = p["rows"].nshared, p["nmapped"]
     if w.lanes > 1:
         return _by_lanes(w, op, operands, targets, compute)
     count, present, *rest = operands
@@ -420,7 +421,7 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
                 place.value.buffer.version += 1
         own = w.name_of(row_of(present, i))
         w.line(f"if (!{f'ANY({own})' if w.wide and not present.uniform else own}) continue;")
-        found = compute(w, flatten(p["one"], w.platform), [*shared, *(_single(x, i) for x in rows)])
+        found = compute(w, flatten(p["rows"].one, w.platform), [*shared, *(_single(x, i) for x in rows)])
         for buffer, x, v in zip(mapped, found, op.outputs, strict=False):
             w.fill(buffer, x, v.shape, lambda index: [i, *index[1:]])
         for place, x in zip(sums, found[nmapped:], strict=True):
@@ -438,8 +439,8 @@ def _by_rows(w: Writer, x: Value) -> Value:
 def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:
     """Write the results of rows in use, and sums over them, by several lanes: all such rows in parallel."""
     p, (count, _, *given) = op.params, operands
-    flat, nshared = flatten(p["every"], w.platform), p["nshared"]
     most = op.inputs[1].shape[0]
+    flat, nshared = flatten(p["rows"].of(most), w.platform), p["rows"].nshared
     rows = rows_in_use(flat, nshared, most) if most > 1 else None
     if rows is None:
         return compute(w, flat, given)

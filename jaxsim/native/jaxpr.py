@@ -31,6 +31,7 @@ HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector",
 # core, blocks of worlds on a TPU.
 # Where a function has a branch for each platform, that of a CPU is for XLA: vectors and cores take the default.
 GPU, THREAD, VECTORS, CORE, BLOCKS, TPU = "cuda", "thread", "vectors", "core", "blocks", "tpu"
+OUTLINE = "outline"  # no target: operations of a GPU, where programs of one world are not replaced by JAX operations
 WIDE = (VECTORS, BLOCKS)  # each number is a vector of worlds
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")
@@ -40,6 +41,7 @@ WHOLE = {
     VECTORS: ("world_program", "pool", "small_matrices"),
     CORE: ("small_matrices",),
     BLOCKS: ("pool", "small_matrices"),
+    OUTLINE: (*BETWEEN, "small_matrices", "world_program"),
 }
 
 

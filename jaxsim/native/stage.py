@@ -28,10 +28,12 @@ from jaxsim.native.directions import split
 from jaxsim.native.expressions import TooLarge, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, fall_back, jvp_of_plain, paused_collections, size_of
 from jaxsim.native.jaxpr import (
+    BETWEEN,
     BLOCKS,
     CORE,
     CORE_FORMS,
     GPU,
+    OUTLINE,
     PLAIN_FORMS,
     TPU,
     VECTOR_FORMS,
@@ -581,7 +583,8 @@ def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Deriv
     Kernels compute the rest again. With `keeps` residuals are all arrays that it reads, except views.
     """
     closed = traced.closed
-    between = {op.name for op in traced.flat(GPU).operations if not is_known(op)} | {SOLUTION}
+    outline = () if keeps else traced.flat(OUTLINE).operations
+    between = {*BETWEEN, SOLUTION, *(op.name for op in outline if not is_known(op, OUTLINE))}
     function = partial(eval_jaxpr, closed.jaxpr, closed.consts)
 
     def is_kept(primitive: Any, *_: Any, **params: Any) -> bool:
@@ -603,7 +606,7 @@ def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Deriv
 
     every = jax.make_jaxpr(values_and_needs)(*shapes)
     count = len(closed.jaxpr.outvars)
-    constants = [x if isinstance(x, np.ndarray) else None for x in flatten(every, GPU).outputs[count:]]
+    constants = _constants(every)[count:]
     needs = [(k, v) for k, (v, c) in enumerate(zip(every.jaxpr.outvars[count:], constants, strict=True)) if c is None]
     given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for _, v in needs)
     mine = [*range(count), *(count + k for (k, _), i in zip(needs, given, strict=True) if i < 0)]
@@ -618,6 +621,13 @@ def _derivative(traced: _Traced, moving: tuple[int, ...], keeps: bool) -> _Deriv
     moves = tuple(depends(whole.jaxpr, [False] * len(needs) + [True] * len(moved)))
     linear = with_results(whole, [k for k, m in enumerate(moves) if m])
     return _Derivative(_Traced(forward), _Traced(linear), given, moves)
+
+
+def _constants(closed: Any) -> list[np.ndarray | None]:
+    """Return the results that are constants, and None for those that depend on an argument."""
+    moves = depends(closed.jaxpr, [True] * len(closed.jaxpr.invars))
+    found = iter(flatten(with_results(closed, [k for k, m in enumerate(moves) if not m]), GPU).outputs)
+    return [x if not m and isinstance(x := next(found), np.ndarray) else None for m in moves]
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: tuple[bool, ...] | None) -> list[Any]:

@@ -407,13 +407,16 @@ class Writer:
     def constant(self, x: np.ndarray) -> Value:
         """Return a constant: literals if the index is known or all entries are equal, an expression for ranges."""
         flat = x.reshape(-1)
-        same = x.size > 0 and bool(((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all())
+        if x.size == 1:
+            number = literal(flat[0], x.dtype)
+            return Value(x.shape, x.dtype, lambda *_: number, uniform=True, known=x)
+        same = _is_alike(flat, 0) or (x.size > 0 and flat[0] != flat[0] and bool((flat != flat).all()))
         steps = np.diff(flat) if x.ndim == 1 and np.issubdtype(x.dtype, np.signedinteger) else np.zeros(0)
         bits = None  # CUDA has no constants that are not finite
         if np.issubdtype(x.dtype, np.floating) and not np.isfinite(x).all():
             bits = np.ascontiguousarray(x).view(np.int32 if x.dtype.itemsize == 4 else np.int64)
         is_range = steps.size > 0 and bool((steps == steps[0]).all())
-        alike = [x.size > 0 and bool((x == x.take([0], axis)).all()) for axis in range(x.ndim)]
+        alike = [_is_alike(x, axis) for axis in range(x.ndim)]
 
         def entry(body: Body, index: Sequence[Index]) -> str:
             i = linear([0 if a else k for a, k in zip(alike, index, strict=True)], x.shape)
@@ -682,16 +685,21 @@ class Writer:
 
     def leave_out_unread(self) -> None:
         """Leave out arrays and constants that no statement reads: loops pass entries on in constants."""
-        before = -1
-        while before != len(self.lines):
-            before = len(self.lines)
-            often = Counter(itertools.chain.from_iterable(map(NAMES.findall, self.lines)))
-            stores = Counter(line[4 : line.index(",")] for line in self.lines if line.startswith("PUT("))
-            unread = {b.name for b in self.buffers if not b.given and 0 < often[b.name] == stores[b.name]}
-            self.buffers = [b for b in self.buffers if b.name not in unread]
-            kept = [not _is_unread(line, unread, often) for line in self.lines]
-            place = [0, *itertools.accumulate(kept)]
-            self.lines, self.ends = list(itertools.compress(self.lines, kept)), [place[end] for end in self.ends]
+        own = {b.name for b in self.buffers if not b.given}
+        words = list(map(NAMES.findall, self.lines))
+        names = [_name_set(line, own) for line in self.lines]
+        often, sets = Counter(itertools.chain.from_iterable(words)), Counter(names)
+        kept, before = [True] * len(words), -1
+        while before != (before := sum(kept)):  # again, for arrays that a later line alone reads, in a loop
+            for k in reversed(range(len(words))):
+                if kept[k] and (name := names[k]) is not None and often[name] == sets[name]:
+                    kept[k] = False
+                    often.subtract(words[k])
+                    sets[name] -= 1
+        unread = {name for name, k in zip(names, kept, strict=True) if not k and not often[name]}
+        self.buffers = [b for b in self.buffers if b.name not in unread]
+        place = [0, *itertools.accumulate(kept)]
+        self.lines, self.ends = list(itertools.compress(self.lines, kept)), [place[end] for end in self.ends]
         self.tables = [t for t in self.tables if not t.startswith("TABLE") or often[t.split("[", 1)[0].split()[-1]]]
 
     def limit_unrolling(self) -> None:
@@ -727,16 +735,25 @@ class Writer:
                 b.last = self.epoch
 
 
+def _is_alike(x: np.ndarray, axis: int) -> bool:
+    """Return whether all entries along an axis are equal; most arrays differ in the last one."""
+    if not x.size:
+        return False
+    first = x.take([0], axis)
+    return bool((first == x.take([-1], axis)).all()) and bool((x == first).all())
+
+
 def _gathers(body: Body) -> bool:
     """Return whether a loop mostly gathers numbers, so that vectors of it are slower."""
     return body.gathered * CYCLES_OF_GATHER > body.cost
 
 
-def _is_unread(line: str, arrays: set[str], often: Counter[str]) -> bool:
-    """Return whether a line sets an entry of one of these arrays, or a constant that no other line has."""
-    if line.startswith("PUT("):
-        return line[4 : line.index(",")] in arrays
-    return line.startswith("LET(") and often[line.split(", ", 2)[1]] == 1
+def _name_set(line: str, arrays: set[str]) -> str | None:
+    """Return the constant that a line sets, or the array of which it sets an entry, if it is one of these."""
+    if line.startswith("LET("):
+        return line.split(", ", 2)[1]
+    name = line[4 : line.index(",")] if line.startswith("PUT(") else None
+    return name if name in arrays else None
 
 
 def hoisted(lines: Sequence[str], index: str) -> tuple[list[str], list[str]]:

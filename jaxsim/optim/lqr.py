@@ -9,7 +9,8 @@ The whole search is one loop of one program: each round rolls out a line search,
 path, and recurses backwards. `jax.vmap` can batch it over any argument.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -58,9 +59,11 @@ GROUP = 256  # problems of a batch in a round; within it those that need another
 NATIVE_SIZE, NATIVE_SIZE_OF_DDP = (40, 16), (16, 8)
 VECTORS = 32  # problems of a batch in a rollout: full vectors of both precisions, for two cores
 SUMMED = 16  # rows and columns of matrices whose products XLA computes as sums
+HINT = " Where a contact begins it is not: soften=(lambda m: smooth_impedance(m, 0.01),) searches around such places"
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 Step = Callable[[Model, Data], Data]
+Soften = Callable[[Model], Model]
 Limits = tuple[Array, Array]
 
 
@@ -153,6 +156,7 @@ def ilqr(
     substeps: int = 1,
     length: Any = None,
     states: dict[str, Array] | None = None,
+    soften: Sequence[Soften] = (),
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
@@ -172,6 +176,10 @@ def ilqr(
         states: guess of fields of the data at all n + 1 states, e.g. {"qpos": ..., "qvel": ...}: multiple shooting.
             The guess need not obey the dynamics. Its first state is replaced by that of `d`. The line search closes the
             gaps; the largest gap that is left is part of `violation`.
+        soften: functions m -> m, e.g. `smooth_impedance`. A search often ends where a contact begins or ends, though
+            derivatives promise more. From there each of these models is searched, then `m` again; at last `m` from the
+            best of its plans. Searches before the last have the tolerance `rough`. `iterations` counts those of all,
+            `history` is that of the last.
         callback: called with an `Iteration` after each.
         progress: show a bar.
 
@@ -197,14 +205,22 @@ def ilqr(
     low, high = control_limits(m, low, high, controls[0], name)
     length = jnp.asarray(len(controls) if length is None else length)
     problem = Problem(m, d, costs, low, high, length, _nodes(d, states, len(controls), name))
-    program = program_of(problem, step, substeps)
-    if is_traced(problem, controls, options):
-        return _minimise(problem, controls, options, program)[0]
-    with listen(options.iterations, name, progress, callback) as watched:
-        program = program._replace(watched=watched)
-        result, end = _compiled()(problem, controls, options, program)
-        _judge(name, problem, program, result, end)
-    return result
+    traced = is_traced(problem, controls, options)
+
+    def run(problem: Problem, controls: Array, options: Ilqr) -> tuple[Result, Search]:
+        program = program_of(problem, step, substeps)
+        if traced:
+            return _minimise(problem, controls, options, program)
+        with listen(options.iterations, name, progress, callback) as watched:
+            return _compiled()(problem, controls, options, program._replace(watched=watched))
+
+    count = 0
+    if soften:
+        problem, controls, count = _through_softened(problem, controls, soften, options, run)
+    result, end = run(problem, controls, options)
+    if not traced:
+        _judge(name, problem, program_of(problem, step, substeps), result, end, "" if soften else HINT)
+    return result._replace(iterations=result.iterations + count)
 
 
 @takes_options
@@ -221,6 +237,7 @@ def ddp(
     substeps: int = 1,
     length: Any = None,
     states: dict[str, Array] | None = None,
+    soften: Sequence[Soften] = (),
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
@@ -233,7 +250,35 @@ def ddp(
     """
     options = Ddp() if options is None else options
     rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length, "states": states}
-    return ilqr(m, d, costs, controls, options, **rest, callback=callback, progress=progress)
+    return ilqr(m, d, costs, controls, options, **rest, soften=soften, callback=callback, progress=progress)
+
+
+def _through_softened(
+    problem: Problem,
+    controls: Array,
+    soften: Sequence[Soften],
+    options: Ilqr,
+    run: Callable[[Problem, Array, Ilqr], tuple[Result, Search]],
+) -> tuple[Problem, Array, Array]:
+    """Return the problem and the controls of the best plan among that from `controls` and those from the plans of
+    softened models, one after the other, and the number of iterations of all."""
+    rough = replace(options, tolerance=options.rough)
+
+    def resumed(result: Result) -> Problem:
+        return problem._replace(nodes={k: result.states[k] for k in problem.nodes or {}})
+
+    def is_better(new: Result, old: Result) -> Array:
+        a, b = (jnp.maximum(jnp.asarray(x.violation), options.violation) for x in (new, old))
+        return (a < b) | ((a == b) & (new.cost < old.cost))
+
+    last = best = run(problem, controls, rough)[0]
+    count = jnp.asarray(last.iterations)
+    for softened in soften:
+        for m in (softened(problem.m), problem.m):
+            last = run(resumed(last)._replace(m=m), last.x, rough)[0]
+            count += last.iterations
+        best = jax.tree.map(partial(jnp.where, is_better(last, best)), last, best)
+    return resumed(best), best.x, count
 
 
 def program_of(problem: Problem, step: Step, substeps: int) -> Program:
@@ -264,8 +309,8 @@ def _compiled() -> Callable[..., tuple[Result, Search]]:
     return jaxsim.jit(_minimise, static_argnums=3)  # asks which options XLA knows: not on import
 
 
-def _judge(name: str, problem: Problem, program: Program, result: Result, end: Search) -> None:
-    """Raise and warn where a search found that something is wrong."""
+def _judge(name: str, problem: Problem, program: Program, result: Result, end: Search, hint: str) -> None:
+    """Raise and warn where a search found that something is wrong; `hint` is for a search that is stuck."""
     if not bool(end.finite):
         what = _what_is_not_finite(problem, program, end)
         if int(end.count) < 1:
@@ -274,7 +319,7 @@ def _judge(name: str, problem: Problem, program: Program, result: Result, end: S
     if bool(end.stuck):
         warn(
             f"{name}: derivatives promise a cost lower by {float(end.promised):.3g} of {float(end.cost):.3g}, and no "
-            "step length lowers it: are they those of the step, and is the cost smooth here?",
+            f"step length lowers it: are they those of the step, and is the cost smooth here?{hint}",
         )
     if bool(end.flat):
         warn_of_zero_gradient(name)

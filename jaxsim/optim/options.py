@@ -34,7 +34,8 @@ class Ilqr:
 
     `tolerance`: fraction of the cost; the search stops after an iteration that decreases the cost by less. `damping`:
     initial regularisation of the control Hessian. `penalty`: initial weight of squared constraints. `violation`:
-    largest allowed violation of a constraint.
+    largest allowed violation of a constraint. `rough`: the `tolerance` of searches before the
+    last, where models are softened.
     """
 
     iterations: int = 100
@@ -43,6 +44,7 @@ class Ilqr:
     penalty: float = 10.0
     violation: float = 1e-4
     second_order: bool = False
+    rough: float = 1e-3
 
 
 @_register("iterations", "second_order")

@@ -1,6 +1,6 @@
 """One function for all methods of trajectory optimisation, and controllers that plan again at every step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
 from jaxsim.optim.inverse import inverse_trajectory
-from jaxsim.optim.lqr import Problem, Step, advance, at_state, ilqr, program_of
+from jaxsim.optim.lqr import Problem, Soften, Step, advance, at_state, ilqr, program_of
 from jaxsim.optim.options import Cem, Ilqr, Inverse, Iteration, Method, Result, Shooting, takes_options
 from jaxsim.optim.progress import is_traced, warn_of_bad_costs, warn_of_zero_gradient
 from jaxsim.optim.progress import listen as listening
@@ -69,24 +69,29 @@ def plan(
     substeps: int = 1,
     length: Any = None,
     states: dict[str, Array] | None = None,
+    soften: Sequence[Soften] = (),
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
     """Minimise costs over controls (n, nu) by the method of the options: `Ilqr`, `Ddp`, `Inverse`, `Shooting`,
     `Mppi`, `Cem`.
 
-    `key`: random key, for methods that draw samples. The other arguments are those of `ilqr`. `states` is for `Ilqr`
-    and `Ddp`. `Inverse` starts from the positions of a rollout, and takes one plain step for each row of controls.
+    `key`: random key, for methods that draw samples. The other arguments are those of `ilqr`. `states` and `soften` are
+    for `Ilqr` and `Ddp`. `Inverse` starts from the positions of a rollout, and takes one plain step for each row of
+    controls.
     """
     method = Ilqr() if method is None else method
     shared = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
     if isinstance(method, Ilqr):
-        return ilqr(m, d, costs, controls, method, **shared, states=states, callback=callback, progress=progress)
+        alone = {"states": states, "soften": soften}
+        return ilqr(m, d, costs, controls, method, **shared, **alone, callback=callback, progress=progress)
     name = type(method).__name__
     terms.check_costs(costs, name)
     controls = floats(jnp.asarray(controls))
     if states is not None:
         raise ValueError(f"{name}: states are for Ilqr and Ddp; inverse_trajectory takes positions")
+    if soften:
+        raise ValueError(f"{name}: soften is for Ilqr and Ddp; give softened models, one call after the other")
     if isinstance(method, Inverse):
         if substeps != 1 or step is not jaxsim.step or length is not None:
             raise ValueError("Inverse: no substeps, step or length; give a model with another timestep or contacts")

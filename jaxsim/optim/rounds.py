@@ -25,7 +25,8 @@ def improves(s: Any, gain: Array, tolerance: Array) -> Array:
 
 
 def verdict(s: Any, better: Array, gain: Array, cost: Array, tolerance: Array) -> tuple[Array, Array, Array]:
-    """Return whether a round finds a minimum, whether it gives up, and whether derivatives promise more where it does.
+    """Return whether a round is the last, as one that finds a minimum or as one that gives up, and whether derivatives
+    promise more than is found where it is.
 
     `s` is the state before the round: `cost`, `promised` decrease, `weight` of the regularisation, and whether the step
     is the first after an expansion (`fresh`). `gain` is the decrease to `cost`, if it is `better`.
@@ -33,7 +34,8 @@ def verdict(s: Any, better: Array, gain: Array, cost: Array, tolerance: Array) -
     small = tolerance * jnp.abs(cost)
     done = jnp.where(better, gain <= small, s.fresh & (s.promised <= small))
     gives_up = ~better & (s.weight > LARGEST_WEIGHT)
-    return done, gives_up, gives_up & (s.promised > PROMISE * jnp.abs(s.cost))
+    more = s.promised > jnp.maximum(PROMISE * jnp.abs(s.cost), small / SUFFICIENT)
+    return done, gives_up, (done | gives_up) & more
 
 
 def next_weight(weight: Array, better: Array, first: Array, least: float) -> Array:

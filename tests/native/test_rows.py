@@ -50,6 +50,32 @@ def test_rows_in_use_and_their_sums(form):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), found, expected(*given))
 
 
+@pytest.mark.parametrize(("form", "counts"), [("plain", {1, NROW}), pytest.param("core", {1}, marks=needs_compiler)])
+def test_a_function_of_rows_and_its_derivative_are_traced_with_the_rows_that_a_program_computes_at_once(form, counts):
+    traced = set()
+
+    def energy(present, x, jacobian):
+        def of_rows(x, rows):
+            traced.add(len(rows[0]))
+            return (), jnp.sum(jnp.where(rows[1][:, None], rows[0] @ x, 0) ** 2)
+
+        return over_rows(of_rows, rows_in_use(present), x, (jacobian, present))[1]
+
+    present, x, jacobian = (a[0] for a in worlds())
+    found = jax.jit(jax.grad(stage(energy, form), 1))(present, x, jacobian)
+    used = np.where(present[:, None, None], jacobian, 0)
+    np.testing.assert_allclose(found, 2 * np.einsum("cdi,cdj,j->i", used, used, x), rtol=1e-12, atol=1e-12)
+    assert traced == counts
+
+
+def test_a_function_of_rows_closes_over_no_traced_array():
+    def total(x, rows):
+        return over_rows(lambda _, r: ((), jnp.sum(r * x)), rows_in_use(np.ones(3, bool)), (), rows)[1]
+
+    with pytest.raises(TypeError, match="closes over a traced array"):
+        jax.jit(total)(2.0, jnp.ones((3, 2)))
+
+
 @needs_compiler
 def test_lanes_do_not_read_rows_beyond_the_last_one_in_use(monkeypatch):
     threads.use(monkeypatch)

@@ -1,6 +1,7 @@
 """DDP, constraints, batches of problems, controllers, products of Hessians."""
 
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from jaxsim import optim
 from jaxsim.engine.structure.checks import STATE
 from jaxsim.native.jaxpr import nested
 from jaxsim.optim.lqr import convex_part
+from jaxsim.optim.rounds import verdict
 from tests.optim.test_optimisers import COSTS, MASS, mass
 
 N = 20
@@ -218,3 +220,54 @@ def test_states_of_a_plan_are_those_of_a_rollout(own):
     for name in fields:
         np.testing.assert_allclose(found.states[name][0], getattr(d, name), atol=1e-12)
         np.testing.assert_allclose(found.states[name][1:], rows[name], atol=1e-12)
+
+
+WELLS = optim.Costs(
+    (optim.Term(lambda d: d.ctrl, 1e-4),),
+    (optim.Term(lambda d: d.qpos**2 - 1, 10.0), optim.Term(lambda d: d.qpos - 1, 0.1), optim.Term(lambda d: d.qvel)),
+)
+
+
+def in_wind(m, push):
+    """A model in which controls that hold the mass of `WELLS` in one well carry the real one to the other."""
+    return m.replace(opt=m.opt.replace(gravity=m.opt.gravity.at[0].add(push)))
+
+
+def test_plans_of_softened_models_lead_to_a_lower_minimum_and_never_to_a_higher_one():
+    """A mass that starts in the higher of two wells."""
+    m, d = mass()
+    home, controls = d.replace(qpos=jnp.asarray([-1.0])), jnp.zeros((N, 1))
+    left, right = (functools.partial(in_wind, push=x) for x in (-1.0, 1.0))
+    plain = optim.ilqr(m, home, WELLS, controls)
+    found = optim.ilqr(m, home, WELLS, controls, soften=(left,))
+    both = optim.ilqr(m, home, WELLS, controls, soften=(left, right))
+    assert plain.states["qpos"][-1, 0] < 0 < found.states["qpos"][-1, 0] and found.cost < 0.5 * plain.cost
+    np.testing.assert_allclose(both.cost, found.cost, rtol=1e-4)
+    assert found.converged and found.iterations > plain.iterations
+
+    batch = jax.vmap(lambda d: optim.ilqr(m, d, WELLS, controls, soften=(left,)))(jax.tree.map(lambda x: x[None], home))
+    np.testing.assert_allclose(batch.cost[0], found.cost, rtol=1e-6)
+    with pytest.raises(ValueError, match="Cem: soften is for Ilqr and Ddp"):
+        optim.plan(m, home, WELLS, controls, optim.Cem(sigma=0.1), soften=(left,))
+
+
+def test_a_plan_that_violates_a_constraint_is_not_the_best_one():
+    """The lower well is forbidden, so that the plan of the plain model stays."""
+    m, d = mass()
+    home, controls = d.replace(qpos=jnp.asarray([-1.0])), jnp.zeros((N, 1))
+    costs = optim.Costs(WELLS.running, WELLS.final, final_constraints=(lambda d: d.qpos,))
+    found = optim.ilqr(m, home, costs, controls, soften=(functools.partial(in_wind, push=-1.0),))
+    assert found.states["qpos"][-1, 0] < 0 and found.violation < 1e-4
+
+
+def test_a_small_gain_where_derivatives_promise_more_is_no_minimum():
+    """A search at a kink: its steps shorten until they gain nothing, and it must not be called converged."""
+    state = types.SimpleNamespace(cost=jnp.asarray(5.0), weight=1e3, fresh=True, promised=jnp.asarray(3e-3))
+    yes, tolerance = jnp.asarray(True), 1e-6
+    done, gives_up, stuck = verdict(state, yes, jnp.asarray(1e-6), state.cost, tolerance)
+    assert done and stuck and not gives_up
+    state.promised = jnp.asarray(1e-5)
+    assert not verdict(state, yes, jnp.asarray(1e-6), state.cost, tolerance)[2]
+    state.promised = jnp.asarray(1.5e-2)  # twice the gain: the cost is smooth, the tolerance is coarse
+    done, _, stuck = verdict(state, yes, jnp.asarray(8e-3), state.cost, 2e-3)
+    assert done and not stuck

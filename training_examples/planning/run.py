@@ -3,14 +3,14 @@
     python training_examples/planning/run.py --tasks cartpole push --methods ilqr ddp cem --starts 5
 
 Prints a row for each task and method: successes here and in MuJoCo, processor seconds of a start once compiled (the
-median), seconds of the first call, and iterations. A task that needs contacts from a distance is solved with those
-first by methods with derivatives, then without. Options are those of the classes, but for the number of iterations of
-`Shooting` and the samplers, which `--iterations` sets. `mpc` controls the robot in closed loop: it plans again for each
-control, by two iterations of CEM, until the task has been done for five controls in a row; its iterations are controls.
+median), seconds of the first call, and iterations. iLQR and DDP plan with the softened models of a task as well.
+Options are those of the classes, but for the number of iterations of `Shooting` and the samplers, which `--iterations`
+sets. `mpc` and `mpc_ilqr` control the robot in closed loop: they plan
+again for each control, by two iterations of CEM or of iLQR, until the task has been done for five controls in a row;
+their iterations are controls.
 """
 
 import argparse
-import functools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +29,10 @@ from jaxsim.viewer.render import render
 from jaxsim.xla.cache import use_compile_cache
 
 HELD = 5  # controls for which a task is to be done in closed loop
-SAMPLES = optim.Cem(iterations=2, samples=128, elites=16, knots=6)  # of the controller
+CONTROLLERS = {
+    "mpc": optim.Cem(iterations=2, samples=128, elites=16, knots=6),
+    "mpc_ilqr": optim.Ilqr(iterations=2, tolerance=0.0),
+}
 Advance = Callable[[jaxsim.Data, jax.Array], jaxsim.Data]
 
 
@@ -58,23 +61,13 @@ def load(task: Task) -> tuple[jaxsim.Model, mujoco.MjModel]:
     return m, mujoco.MjModel.from_xml_string(text) if text else mujoco.MjModel.from_xml_path(str(task.model))
 
 
-def soften(reach: float, m: jaxsim.Model, d: jaxsim.Data) -> jaxsim.Data:
-    """A step with contacts from a distance."""
-    return jaxsim.step(optim.contacts_from_distance(m, reach), d)
-
-
-@functools.cache
-def softened(reach: float):
-    """The same step for the same reach, so that it is compiled once."""
-    return functools.partial(soften, reach)
-
-
 def solve(task: Task, m: jaxsim.Model, d: jaxsim.Data, controls: jax.Array, method, key: jax.Array) -> optim.Result:
-    """Plan; with contacts from a distance first where the task and the method need them."""
+    """Plan; by methods with derivatives with the softened models of the task as well, by shooting with one of them."""
     shared = {"key": key, "substeps": task.substeps}
-    if task.reach and not isinstance(method, (optim.Mppi, optim.Cem)):
-        first = optim.plan(m, d, task.costs, controls, method, step=softened(task.reach), **shared)
-        controls = first.x
+    if isinstance(method, optim.Ilqr):
+        return optim.plan(m, d, task.costs, controls, method, soften=task.soften, **shared)
+    for softened in task.soften[:1] if isinstance(method, optim.Shooting) else ():
+        controls = optim.plan(softened(m), d, task.costs, controls, method, **shared).x
     return optim.plan(m, d, task.costs, controls, method, **shared)
 
 
@@ -165,7 +158,7 @@ def film(path: Path, task: Task, m: jaxsim.Model, qpos: np.ndarray) -> None:
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=100, quality=40, loop=0)
 
 
-def closed_loop(task: Task, starts: int, name: str, folder: Path | None) -> Iterator[Found]:
+def closed_loop(task: Task, solver: Any, starts: int, name: str, folder: Path | None) -> Iterator[Found]:
     """Control the robot from each start, here and in MuJoCo, in single precision; seconds are those in MuJoCo.
 
     Writes a film of the first run in MuJoCo to the folder.
@@ -173,7 +166,7 @@ def closed_loop(task: Task, starts: int, name: str, folder: Path | None) -> Iter
     m, mj = load(task)
     _, guess = first_state(task, m, jax.random.key(0))
     plans = {"horizon": task.ahead, "substeps": task.substeps, "controls": guess}
-    controller = optim.mpc(m, task.costs, SAMPLES, **plans)
+    controller = optim.mpc(m, task.costs, solver, **plans)
     robots = simulate(task, m), simulate_in_mujoco(task, mj)
     for seed in range(starts):
         keys = jax.random.split(jax.random.key(seed), 2)
@@ -191,7 +184,7 @@ def closed_loop(task: Task, starts: int, name: str, folder: Path | None) -> Iter
 def main() -> None:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*methods(1), "mpc"]
+    names = [*methods(1), *CONTROLLERS]
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--methods", nargs="+", choices=names, default=names)
     parser.add_argument("--starts", type=int, default=5)
@@ -204,9 +197,9 @@ def main() -> None:
     print("| task | method | success | in MuJoCo | s a start | s of the first | iterations |\n|" + " --- |" * 7)
     for name in args.tasks:
         for label in args.methods:
-            with jax.enable_x64(label != "mpc"):
-                many = args.starts
-                tries = closed_loop(TASKS[name], many, name, args.films) if label == "mpc" else None
+            solver, many = CONTROLLERS.get(label), args.starts
+            with jax.enable_x64(solver is None):
+                tries = closed_loop(TASKS[name], solver, many, name, args.films) if solver else None
                 found = list(tries or open_loop(TASKS[name], methods(args.iterations)[label], many))
             here, there, times, counts = zip(*found, strict=True)
             row = (TASKS[name].name, label, f"{sum(here)} of {many}", f"{sum(there)} of {many}")

@@ -5,6 +5,7 @@ Success is judged on positions and velocities alone, so that a simulation by MuJ
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.optim import Costs, SmoothLength, Term
+from jaxsim.optim import Costs, SmoothLength, Term, contacts_from_distance, smooth_impedance
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 OWN = Path(__file__).resolve().parent / "models"
+AROUND = (partial(smooth_impedance, width=0.01),) * 2  # around places where contacts begin, to two more plans
 
 
 @dataclass(frozen=True)
 class Task:
     """A task: `start(key, d)` displaces the data, `success(qpos, qvel)` judges rows of all steps.
 
-    `horizon` controls, each held for `substeps` steps. `reach`: a distance from which contacts act while methods with
-    derivatives look for a first plan; zero where contacts need no help. `guess` (nu,): the first controls, to which
+    `horizon` controls, each held for `substeps` steps. `soften`: functions from the model to softer ones, for methods
+    with derivatives. `guess` (nu,): the first controls, to which
     `noise` is added. A controller in closed loop plans `ahead` controls at a time, for at most `limit` seconds.
     """
 
@@ -35,7 +37,7 @@ class Task:
     start: Callable[[jax.Array, Any], Any]
     success: Callable[[np.ndarray, np.ndarray], bool]
     keyframe: str | None = None
-    reach: float = 0.0
+    soften: tuple[Callable[[Any], Any], ...] = ()
     noise: float = 0.1
     guess: tuple[float, ...] = field(default=())
     ahead: int = 40
@@ -133,7 +135,7 @@ PUSH = Task(
     success=lambda q, v: (
         np.hypot(*(q[-1, 2:4] - [0.4, 0])) < 0.05 and abs(q[-1, 4]) < 0.3 and np.hypot(*v[-1, 2:4]) < 0.3
     ),
-    reach=0.15,
+    soften=(partial(contacts_from_distance, width=0.15),),
 )
 
 
@@ -164,6 +166,7 @@ HOPPER = Task(
         q[:, 1].max() > STANDING + JUMP and abs(q[-1, 2]) < 0.3 and 0.85 < q[-1, 1] < 1.3 and np.hypot(*v[-1, :2]) < 1.0
     ),
     keyframe="stand",
+    soften=AROUND,
 )
 
 ABOVE = np.asarray([0.12, 0.04])  # joints of the finger less those of the box, where it is at the box's upper face
@@ -183,7 +186,7 @@ PIVOT = Task(
     substeps=5,
     start=lambda key, d: d.replace(qpos=d.qpos.at[:2].add(jax.random.uniform(key, (2,), minval=-0.02, maxval=0.02))),
     success=lambda q, v: abs(q[-1, 4] - 0.5 * np.pi) < 0.15 and np.abs(v[-1, 2:]).max() < 0.3,
-    reach=0.05,
+    soften=(partial(contacts_from_distance, width=0.05),),
 )
 
 BALL = np.asarray([-0.6, 0.638])  # where the ball starts; its positions are displacements from there
@@ -203,6 +206,7 @@ THROW = Task(
     substeps=4,
     start=lambda key, d: d.replace(qpos=d.qpos.at[2].add(jax.random.uniform(key, (), minval=-0.01, maxval=0.01))),
     success=lambda q, v: 1.1 < q[-1, 2] - 0.6 < 1.4 and q[-1, 3] + 0.638 < 0.15,
+    soften=AROUND,
 )
 
 FLIP = Task(
@@ -224,6 +228,7 @@ FLIP = Task(
     substeps=4,
     start=lambda key, d: d.replace(qpos=d.qpos.at[3].add(jax.random.uniform(key, (), minval=-0.01, maxval=0.01))),
     success=lambda q, v: abs(abs(q[-1, 5]) - np.pi) < 0.2 and abs(q[-1, 3]) < 0.3 and np.abs(v[-1, 3:]).max() < 0.5,
+    soften=AROUND,
 )
 
 
@@ -261,7 +266,7 @@ BACK = Task(
     start=jitter(0.02),
     success=lambda q, v: heights_of_up(q[-1:])[0] > 0.9 and q[-1, 2] > 0.22 and np.abs(v[-1, :3]).max() < 0.5,
     keyframe="back",
-    reach=0.02,
+    soften=AROUND,
 )
 
 HUMANOID = Task(
@@ -289,6 +294,7 @@ HUMANOID = Task(
     success=lambda q, v: q[-1, 1] > 0.8 and abs(q[-1, 2]) < 0.3 and np.abs(v[-1, :3]).max() < 0.5,
     keyframe="lying",
     ahead=30,
+    soften=AROUND,
 )
 
 TOP, EDGE = 0.15, 0.45  # height of the step and where it begins (m)
@@ -332,6 +338,7 @@ STEP = Task(
     ),
     keyframe="stand",
     guess=tuple(map(float, POSE)),
+    soften=AROUND,
 )
 
 HOLD = np.asarray([0.0, 0.25, 0.35] * 4)  # controls of the hand that holds a cube
@@ -377,6 +384,7 @@ CUBE = Task(
     keyframe="hold",
     guess=tuple(map(float, HOLD)),
     ahead=30,
+    soften=AROUND,
 )
 
 LINK = 0.06  # length of a link of the strip of cloth (m)
@@ -420,6 +428,7 @@ CLOTH = Task(
     success=hangs_on_the_bar,
     keyframe="hang",
     noise=0.05,
+    soften=AROUND,
 )
 
 TASKS = {
