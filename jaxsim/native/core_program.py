@@ -222,7 +222,7 @@ def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = 
     """Return the results of the operations for one world, or for `count` worlds. Raises CompilerMissing."""
     flat, tables, parts = made[:3]
     if any(moving):
-        native.begin(_COPIES)
+        native.begin(COPIES)
     for _, source in parts:
         if source is not None:
             native.begin(source, made.flags)
@@ -259,7 +259,7 @@ BYTES = """static const size_t bytes[] = {
 """  # of a number of each type
 # In a loop XLA would copy each array of a state that a call reads and replaces, and start other threads for so many
 # copies. This call copies all.
-_COPIES = f"""{native.PREAMBLE}{BYTES}XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+COPIES = f"""{native.PREAMBLE}{BYTES}XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
   if (is_question(frame)) return 0;
   for (int i = 0; i < frame->args.size; i++) {{
     const XLA_FFI_Buffer* x = argument(frame, i);
@@ -275,7 +275,7 @@ _COPIES = f"""{native.PREAMBLE}{BYTES}XLA_FFI_Error* handler(XLA_FFI_CallFrame* 
 def copied(arrays: Sequence[Array]) -> Sequence[Array]:
     """Return copies of arrays, by one call. Raises CompilerMissing."""
     out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
-    return jax.ffi.ffi_call(native.target_of(_COPIES), out)(*arrays) if arrays else ()
+    return jax.ffi.ffi_call(native.target_of(COPIES), out)(*arrays) if arrays else ()
 
 
 def _source_of(part: Segment) -> str | None:

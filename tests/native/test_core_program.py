@@ -15,7 +15,7 @@ from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.native import compiler, sums, vectors
 from jaxsim.native.c_source import function_units
 from jaxsim.native.compute import has_large_matrices, is_known
-from jaxsim.native.core_program import _COPIES, core_program
+from jaxsim.native.core_program import COPIES, core_program
 from jaxsim.native.function import choices_of
 from jaxsim.native.jaxpr import CORE, MOST_CONSTANTS, flatten
 from jaxsim.native.segments import tables_apart
@@ -331,10 +331,10 @@ def test_one_call_copies_the_small_state_of_a_batch_in_a_loop(arrays):
         batch = jax.vmap(lambda *x: step(None, *x))
         return jax.lax.fori_loop(0, 9, lambda _, s: batch(*s), state)
 
-    assert compiler.target_of(_COPIES) not in jax.jit(lambda s: run(s)).lower(state).as_text()
+    assert compiler.target_of(COPIES) not in jax.jit(lambda s: run(s)).lower(state).as_text()
     with copying_state():
         program = jax.jit(run).lower(state)
-    assert (compiler.target_of(_COPIES) in program.as_text()) == (arrays >= FEWEST_COPIED)
+    assert (compiler.target_of(COPIES) in program.as_text()) == (arrays >= FEWEST_COPIED)
     wanted = state
     for _ in range(9):
         wanted = jax.vmap(lambda *x: turned(None, x))(*wanted)
