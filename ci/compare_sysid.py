@@ -139,7 +139,7 @@ def ours(case: str, data: dict[str, np.ndarray]) -> list[list[list[float]]]:
         fields = ("dof_armature", "dof_damping")[: 1 + CASES[case][2]]
         parameters = [identify.parameter(m, f, joints, low=0.001, high=3.0, log=True) for f in fields]
         began += [time.perf_counter(), time.process_time()]
-        fit = identify.identify(m, kept, parameters)
+        fit = identify.identify(m, kept, parameters, held_out=None)
         points.append([time.perf_counter() - began[0], time.process_time() - began[1], *fit.values])
         found.append(points)
     return found

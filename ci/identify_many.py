@@ -68,7 +68,7 @@ def fit_tosses(path: Path) -> None:
     parameters = [p for p in cube.parameters(m, cube.SOLID)[:-2] if p.labels[0] not in ("centre[0]", "size[0]")]
     records = cube.recorded(m, np.array([toss[:40] for toss in tosses]))
     loss = identify.Loss("cauchy", 2.0)
-    fit = identify.identify(m, records, parameters, iterations=8, horizons=(), initial=known, loss=loss)
+    fit = identify.identify(m, records, parameters, iterations=8, horizons=(), initial=known, loss=loss, held_out=None)
     print(fit)
     t, seconds = os.times(), time.perf_counter() - began
     print(f"{len(tosses)} tosses, {len(fit.values)} parameters: {seconds:.0f} s")

@@ -278,7 +278,7 @@ def main():
     early = numbers[:-2]  # what faces do is little in a window: derivatives would leave them out
     fit = identify.identify(
         m, records, early, iterations=1 if args.smoke else 8, horizons=(), loss=identify.Loss("cauchy", 2.0),
-        progress=True,
+        progress=True, held_out=None,
     )  # fmt: skip
     print(fit)
     identify.save_report(fit, records, args.out / "cube.html", "Cube, windows of 0.17 s")

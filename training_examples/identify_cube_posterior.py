@@ -61,7 +61,7 @@ def main():
     ]
     began = time.process_time(), time.perf_counter()
     effort = {"iterations": 1, "starts": 1} if args.smoke else {"iterations": 8, "starts": 8}
-    fit = identify.identify(m, records, parameters, horizons=(), noise="estimated", **effort)
+    fit = identify.identify(m, records, parameters, horizons=(), noise="estimated", held_out=None, **effort)
     print(fit, "standard deviations of the noise:", fit.sigma, sep="\n")
     few = {"draws": 4, "warmup": 4, "depth": 2} if args.smoke else {"draws": args.draws, "warmup": 40, "depth": 4}
     found = identify.posterior(fit, seed=args.seed, progress=True, **few)

@@ -60,7 +60,14 @@ def main():
         identify.parameter(guess, "dof_damping", "free", log=True, tie=True),
     ]
     fit = identify.identify(
-        guess, data, parameters, iterations=2 if args.smoke else 30, starts=4, seed=args.seed, progress=True
+        guess,
+        data,
+        parameters,
+        iterations=2 if args.smoke else 30,
+        starts=4,
+        seed=args.seed,
+        progress=True,
+        held_out=None,
     )
     print(fit)
     identify.save_report(fit, data, args.out / "toss.html", "Tossed cube")

@@ -125,7 +125,14 @@ def coverage(case: Case, repeats: int, *, iterations: int = 15, seed: int = 0, *
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fit = identify.identify(
-                case.m, data, case.parameters, iterations=iterations, horizons=(), **case.options, **options
+                case.m,
+                data,
+                case.parameters,
+                iterations=iterations,
+                horizons=(),
+                held_out=None,
+                **case.options,
+                **options,
             )
         held.append((fit.interval[:, 0] <= case.truth) & (case.truth <= fit.interval[:, 1]))
         scores.append((fit.values - case.truth) / fit.std)

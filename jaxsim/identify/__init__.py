@@ -8,6 +8,7 @@ from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter, gain, inertia, mass, parameter, signal
 from jaxsim.identify.posterior import Posterior, Profile, posterior, profile
 from jaxsim.identify.problem import Initial, Problem
+from jaxsim.identify.randomize import model_randomizer
 from jaxsim.identify.report import save_report
 from jaxsim.identify.save import save_mjcf
 from jaxsim.identify.search import Search, search
@@ -34,6 +35,7 @@ __all__ = [
     "load_recordings",
     "mass",
     "measured_states",
+    "model_randomizer",
     "parameter",
     "posterior",
     "profile",

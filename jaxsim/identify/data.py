@@ -8,7 +8,8 @@ import numpy as np
 
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
-from jaxsim.identify.sampling import RowError, resampled, sample_times
+from jaxsim.identify.plausible import check_rows
+from jaxsim.identify.sampling import RowError, resampled, sample_times, timestep
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -29,6 +30,12 @@ class Recordings:
     states: tuple[np.ndarray, np.ndarray] | None = None
 
     __repr__ = describe_struct
+
+    def chosen(self, which: Any) -> "Recordings":
+        """The trajectories with these indices, or of a mask (k,)."""
+        qpos, qvel, ctrl, measured = (x[which] for x in (self.qpos, self.qvel, self.ctrl, self.measured))
+        states = None if self.states is None else (self.states[0][which], self.states[1][which])
+        return Recordings(qpos, qvel, ctrl, measured, self.names, self.sigma, states)
 
 
 def recordings(
@@ -66,7 +73,7 @@ def recordings(
     values = {name: np.asarray(x, float) for name, x in measured.items()}
     controls = _controls(m, ctrl)
     k, n, _ = controls.shape
-    columns = [_channel(name, values[name], k, n, dims[name]) for name in measured]
+    columns = [_channel(m, name, values[name], k, n, dims[name]) for name in measured]
     deviations = np.concatenate([np.full(dims[name], _deviation(sigma, name)) for name in measured])
     unknown = sorted(set(sigma) - set(measured)) if isinstance(sigma, Mapping) else []
     if unknown:
@@ -85,7 +92,7 @@ def recordings(
         times = np.asarray(time, float)
         if times.shape != (n,):
             raise ValueError(f"time has shape {times.shape}; expected ({n},), one for each step")
-        grid = sample_times(times, float(m.opt.timestep), resample)
+        grid = sample_times(times, timestep(m), resample)
         if grid is not None:
             controls, y = resampled(m, tuple(measured), times, grid, controls, y)
     return Recordings(start, speed, controls, y, tuple(measured), deviations, paths)
@@ -137,7 +144,7 @@ def _controls(m: Model, ctrl: Any) -> np.ndarray:
     return controls
 
 
-def _channel(name: str, values: np.ndarray, k: int, n: int, dim: int) -> np.ndarray:
+def _channel(m: Model, name: str, values: np.ndarray, k: int, n: int, dim: int) -> np.ndarray:
     """Measurements (k, n, dim) of a sensor."""
     allowed = [(k, n, dim)] + ([(k, n)] if dim == 1 else [])
     allowed += [shape[1:] for shape in allowed if k == 1]
@@ -151,6 +158,7 @@ def _channel(name: str, values: np.ndarray, k: int, n: int, dim: int) -> np.ndar
     bad = np.argwhere(np.isinf(values))
     if len(bad):
         raise RowError(f"sensor {name!r} is infinite; a missing measurement is NaN", int(bad[0][1]), int(bad[0][0]))
+    check_rows(m, name, values)
     return values
 
 

@@ -58,7 +58,7 @@ class Linear:
 
     def gradient(self) -> np.ndarray:
         """Derivative of the cost by the parameters (p,)."""
-        return np.sum([rows[:, :-1].T @ rows[:, -1] for rows in self._blocks()], 0)
+        return sum((rows[:, -1] @ rows[:, :-1] for rows in self._blocks()), np.zeros(self.parameters))
 
     def cost(self) -> float:
         """Half the sum of squares."""
@@ -68,7 +68,7 @@ class Linear:
     @cached_property
     def scale(self) -> np.ndarray:
         """Lengths of the parameters' columns (p,)."""
-        size = np.sqrt(np.sum([(rows[:, :-1] ** 2).sum(0) for rows in self._blocks()], 0))
+        size = np.sqrt(sum((rows[:, :-1] ** 2).sum(0) for rows in self._blocks()))
         return np.maximum(size, 1e-6 * size.max(initial=0) + 1e-15)
 
     def marginal(self) -> np.ndarray:
@@ -77,29 +77,32 @@ class Linear:
 
     def step(self, damping: float, fixed: np.ndarray) -> Step:
         """Least squares with a `damping` of each unknown relative to its column; parameters `fixed` (p,) stay."""
-        return self._steps([damping], fixed)[0]
+        return self.steps([damping], fixed)[0]
 
     def steps(self, dampings: Sequence[float], fixed: np.ndarray) -> list[Step]:
         """Results of `step` for several dampings."""
         if self.own is None:
-            return self._steps(dampings, fixed)
-        return [self._steps([damping], fixed)[0] for damping in dampings]  # rows that recover states may be large
+            return self._steps(np.array(dampings), fixed, self.shared, [])
+        # one after the other: rows that recover states may be large
+        return [self._steps(np.array([x]), fixed, *self.eliminated(x))[0] for x in dampings]
 
-    def _steps(self, dampings: Sequence[float], fixed: np.ndarray) -> list[Step]:
-        """Results of `step` for several dampings, by one factorisation of their stacked systems."""
-        found = [self.eliminated(damping) for damping in dampings]
-        rows, free = np.stack([rows for rows, _ in found]), np.flatnonzero(~fixed)
-        s, n = rows.shape[1], len(free)
-        damped = np.zeros((len(rows), s + n, n + 1))
-        damped[:, :s] = rows[..., [*free, -1]]
-        damped[:, s + np.arange(n), np.arange(n)] = np.sqrt(dampings)[:, None] * self.scale[free]
-        factor = np.asarray(np.linalg.qr(damped, mode="r"))
-        moves = np.zeros((len(rows), self.parameters))
-        moves[:, free] = np.linalg.solve(factor[:, :n, :n], -factor[:, :n, n:])[..., 0]
-        expected = np.maximum(0.0, self.cost() - 0.5 * (factor[:, n:, n] ** 2).sum(1))
+    def _steps(self, dampings: np.ndarray, fixed: np.ndarray, rows: np.ndarray, stored: list[np.ndarray]) -> list[Step]:
+        """Steps by singular values of rows (s, p + 1) of the parameters only, and rows that recover states."""
+        free, r = np.flatnonzero(~fixed), rows[:, -1]
+        moves, expected = np.zeros((len(dampings), self.parameters)), np.full(len(dampings), np.nan)
+        if np.isfinite(rows).all():
+            scale = self.scale[free]
+            u, s, v = np.linalg.svd(rows[:, free] / scale, full_matrices=False)
+            along = r @ u
+            share = along * s / (s**2 + dampings[:, None])
+            moves[:, free] = -(share @ v) / scale
+            rest = 0.0 if self.own is None else self.cost() - 0.5 * (r @ r)
+            expected = np.maximum(0.0, rest + 0.5 * (share @ (s * along)))
+        else:
+            moves[:, free] = np.nan
         return [
             Step(move, self._substituted(stored, move), float(decrease))
-            for move, decrease, (_, stored) in zip(moves, expected, found, strict=True)
+            for move, decrease in zip(moves, expected, strict=True)
         ]
 
     def eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -1,16 +1,17 @@
-"""Recordings from files: .npz without pickle, and .csv."""
+"""Recordings from files and frames: .npz without pickle, .csv, MCAP and rosbag2, pandas."""
 
 import csv
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.identify.data import Recordings, columns_of, recordings
-from jaxsim.identify.sampling import RowError
+from jaxsim.identify.messages import common_times, is_log, read_log
+from jaxsim.identify.sampling import RowError, resampled, timestep
 
 CTRL = "ctrl:"  # before the name of an actuator in the header of a .csv file
 STARTS = ("qpos", "qvel")
@@ -29,32 +30,45 @@ class _Part(NamedTuple):
 
 def load_recordings(
     m: Model,
-    paths: str | Path | Sequence[str | Path],
+    paths: Any,
     sigma: float | Mapping[str, float] = 1.0,
     *,
     resample: bool = False,
     zero_ctrl: bool = False,
     ignore: Sequence[str] = (),
+    channels: Mapping[str, str] | None = None,
 ) -> Recordings:
-    """Recordings from .npz or .csv files of equal length, one trajectory each.
+    """Recordings from files or frames of equal length, one trajectory each.
 
     .npz: arrays `ctrl` (n, nu), each sensor by its name, and optionally `time` (n,), `qpos` (nq,) and `qvel` (nv,).
     .csv: a header, then one row a step, with columns `ctrl:NAME` for actuators, `NAME` or `NAME:0`, `NAME:1`, ... for
     sensors in any order, and optionally `time`; an empty cell is a missing measurement.
+    Frames of pandas or polars: columns as in .csv.
+    .mcap, or a folder of rosbag2 with such files: messages, interpolated to the model's time step (`channels`).
 
     Args:
+        paths: a path, a frame, or a sequence of them.
         sigma: standard deviation of the noise, for all sensors or by name.
         resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
             Within a gap measurements are missing.
         zero_ctrl: set controls without a column to zero. A file without any control columns is read so, with a warning.
         ignore: names of columns or arrays to leave out, such as those of a log that are not of the model.
+        channels: where an .mcap file has the values of sensors and of `ctrl:NAME`: "TOPIC:FIELD", with names and
+            entries of fields, as in "/joint_states:position[elbow]", "/imu:angular_velocity", "/command:data[0]".
 
     Raises ValueError that names the file, the row or column, and the remedy.
     """
-    files = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(p) for p in paths]
-    if not files:
+    given = [paths] if isinstance(paths, (str, Path)) or _is_frame(paths) else list(paths)
+    if not given:
         raise ValueError("load_recordings: no files are given")
-    parts = [_load(m, path, sigma, resample, zero_ctrl, ignore) for path in files]
+    files = [f"frame {i}" if _is_frame(x) else Path(x) for i, x in enumerate(given)]
+    logs = [is_log(x) for x in files]
+    if any(logs) and channels is None:
+        raise ValueError(f'{files[logs.index(True)]}: channels={{"SENSOR": "TOPIC:FIELD"}} says what its messages hold')
+    parts = [
+        _load(m, path, x, sigma, resample, zero_ctrl, ignore, channels if log else None)
+        for path, x, log in zip(files, given, logs, strict=True)
+    ]
     first = parts[0]
     for path, part in zip(files, parts, strict=True):
         if set(part.names) != set(first.names):
@@ -78,25 +92,37 @@ def _listed(part: Recordings) -> str:
     return ", ".join(sorted(part.names))
 
 
+def _is_frame(x: Any) -> bool:
+    """Return whether this is a frame of pandas or polars, or of another library with the same functions."""
+    return hasattr(x, "columns") and hasattr(x, "to_numpy")
+
+
 def _load(
     m: Model,
-    path: Path,
+    path: Path | str,
+    given: Any,
     sigma: float | Mapping[str, float],
     resample: bool,
     zero_ctrl: bool,
     ignore: Sequence[str],
+    channels: Mapping[str, str] | None,
 ) -> Recordings:
-    """One trajectory. Raises ValueError with the file and, where there is one, the row."""
+    """One trajectory, from a log of messages if there are channels. Raises ValueError with the file and the row."""
     place: Callable[[int], str] = lambda row: f"row {row}"  # noqa: E731
     try:
-        part = _load_npz(path, ignore) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl, ignore)
+        if isinstance(path, str):
+            part = _of_frame(m, given, path, zero_ctrl, ignore)
+        elif channels is not None:
+            part = _of_log(m, path, zero_ctrl, channels)
+        else:
+            part = _load_npz(path, ignore) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl, ignore)
         place = part.place
         return recordings(m, part.ctrl, part.sensors, time=part.time, sigma=sigma, resample=resample,
                           qpos=part.start.get("qpos"), qvel=part.start.get("qvel"))  # fmt: skip
     except RowError as error:
         raise ValueError(f"{path}, {place(error.row)}: {error.what}") from None
     except KeyError as error:
-        remedy = "ignore=[...] leaves out what is not of the model"
+        remedy = "see channels=" if channels is not None else "ignore=[...] leaves out what is not of the model"
         raise ValueError(f"{path}: {error.args[0]} ({remedy})") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
@@ -120,6 +146,49 @@ def _load_npz(path: Path, ignore: Sequence[str]) -> _Part:
 def _load_csv(m: Model, path: Path, zero_ctrl: bool, ignore: Sequence[str]) -> _Part:
     """Controls, sensors and times of one trajectory by the names of the columns."""
     header, table, lines = _read_table(path, ignore)
+    return _of_table(m, header, table, path, zero_ctrl, lambda row: f"line {lines[row]}")
+
+
+def _of_frame(m: Model, frame: Any, name: str, zero_ctrl: bool, ignore: Sequence[str]) -> _Part:
+    """Controls, sensors and times of one trajectory by the names of the columns of a frame."""
+    header = [str(column) for column in frame.columns]
+    kept = [column for column in header if column not in ignore]
+    twice = sorted({column for column in kept if header.count(column) > 1})
+    if twice:
+        raise ValueError(f"the frame has {twice[0]!r} {header.count(twice[0])} times")
+    table = np.empty((len(frame), len(kept)))
+    for place, column in enumerate(kept):
+        try:
+            table[:, place] = np.asarray(frame[column], float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"column {column!r} does not hold numbers: {error}") from None
+    return _of_table(m, kept, table, name, zero_ctrl, lambda row: f"row {row}")
+
+
+def _of_log(m: Model, path: Path, zero_ctrl: bool, channels: Mapping[str, str]) -> _Part:
+    """Controls, sensors and times of one trajectory from a log of messages, at the model's time step."""
+    width = {name: 1 if name.startswith(CTRL) else int(m.sensor_dim[m.name2id("sensor", name)]) for name in channels}
+    signals = read_log(path, channels, width)
+    grid = common_times(signals, timestep(m))
+    sensors, ctrl = {}, np.zeros((len(grid), m.nu))
+    undriven = [f"{CTRL}{m.id2name('actuator', i) or i}" for i in range(m.nu)]
+    for name, (times, values) in signals.items():
+        none = np.zeros((1, len(times), 0))
+        if name.startswith(CTRL):
+            held, _ = resampled(m, (), times, grid, values[None], none)
+            ctrl[:, m.name2id("actuator", name.removeprefix(CTRL))] = held[0, :, 0]
+            undriven.remove(name)
+        else:
+            sensors[name] = resampled(m, (name,), times, grid, none, values[None])[1][0]
+    if undriven and not zero_ctrl:
+        raise ValueError(f"no channel {', '.join(undriven)}: add it, or pass zero_ctrl=True if nothing was applied")
+    return _Part(sensors, ctrl, grid, {}, lambda row: f"time {grid[row]:.6g}")
+
+
+def _of_table(
+    m: Model, header: Sequence[str], table: np.ndarray, what: Path | str, zero_ctrl: bool, place: Callable[[int], str]
+) -> _Part:
+    """Controls, sensors and times of one trajectory by the names of the columns of a table."""
     time = table[:, header.index("time")] if "time" in header else None
     ctrl = np.zeros((len(table), m.nu))
     driven: set[int] = set()
@@ -139,8 +208,8 @@ def _load_csv(m: Model, path: Path, zero_ctrl: bool, ignore: Sequence[str]) -> _
         )
     sensors = {name: _joined(m, name, found) for name, found in columns.items()}
     if undriven and not zero_ctrl:
-        warnings.warn(f"{path} has no columns {CTRL}NAME: all controls are taken as zero", UserWarning, stacklevel=5)
-    return _Part(sensors, ctrl, time, {}, lambda row: f"line {lines[row]}")
+        warnings.warn(f"{what} has no columns {CTRL}NAME: all controls are taken as zero", UserWarning, stacklevel=6)
+    return _Part(sensors, ctrl, time, {}, place)
 
 
 def _read_table(path: Path, ignore: Sequence[str]) -> tuple[list[str], np.ndarray, list[int]]:

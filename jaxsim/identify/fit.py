@@ -16,6 +16,7 @@ from jaxsim.core.model import Model
 from jaxsim.identify.data import Recordings, sensor_sizes
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
+from jaxsim.identify.plausible import suspicious
 from jaxsim.identify.problem import TRIALS, Controller, Initial, Point, Problem
 from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentifiable
 from jaxsim.identify.validation import Validation, validate
@@ -25,16 +26,19 @@ from jaxsim.optim.options import Shooting
 from jaxsim.optim.progress import bar
 from jaxsim.optim.shooting import shoot
 
+HELD_OUT = 0.2  # of the trajectories, if that is one or more
 HORIZONS = (60, 200, 600, 2000)  # steps of the first fits to a long record
 LARGEST_PART = 0.7  # of the record that a first fit may have
 NEAR = 1e-2  # relative improvement that ends a preliminary fit
 LEAST = 1e-10  # relative improvement below which an iteration has found nothing
+NEARLY = 0.05  # relative difference of an iteration's decrease from its prediction, below which the next is believed
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
 PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
 EXACT = 1e-9  # likewise, residuals at which iterations end
 FIRST_SCALE = 5.0  # of a robust loss, after squares and before its own: at a bad start all residuals are outliers
 ROUNDS = 8  # of estimates of the noise and fits with it
 AGREE = 1e-3  # relative change of the noise at which its estimate ends
+UNTESTED = "not validated: no recordings were held out (held_out=)"
 FAILED = 3.0  # residuals so many times the noise that was given are no noise
 
 
@@ -88,7 +92,7 @@ class Fit:
         lines = [f"{label:40s} {v:12.6g}   {self.interval_text(i)}" for i, (label, v) in enumerate(rows)]
         state = "converged" if self.converged else "NOT converged"
         lines.append(f"{state} after {self.iterations} iterations; residuals {self.noise:.3g} times the given noise")
-        held_out = [] if self.validation is None else [str(self.validation)]
+        held_out = [UNTESTED if self.validation is None else str(self.validation)]
         return "\n".join([*lines, *self.unidentifiable, *held_out])
 
 
@@ -109,7 +113,7 @@ def identify(
     continuity: Initial | None = None,
     loss: str | Loss = "squares",
     controller: Controller | None = None,
-    held_out: Recordings | None = None,
+    held_out: Recordings | float | None = HELD_OUT,
     noise: str = "given",
     chunk: int | None = None,
     resume: str | Path | None = None,
@@ -133,7 +137,9 @@ def identify(
             `initial`, which is then the prior of the first window only. None: windows are independent.
         loss: "squares", "huber" or "cauchy", or a `Loss` with its scale.
         controller: (data, row of recorded controls, values of `gain` parameters by name) -> ctrl (nu,), in the loop.
-        held_out: recordings that are not fitted, to validate the fit with: `Fit.validation`.
+        held_out: recordings that are not fitted, to validate the fit with: `Fit.validation`. Or the share of the
+            trajectories of `data` that are held out, evenly spread: by default a fifth, if there are five or more.
+            None: nothing is held out.
         noise: "given": `sigma` of the recordings; "estimated": that of each sensor from the residuals, and fitted
             again until they agree. The result is `Fit.sigma`.
         chunk: trajectories that are simulated at a time; by default as many as fit into 256 MB.
@@ -141,6 +147,9 @@ def identify(
 
     Warns (UserWarning) when parameters have no effect on the data or cannot be told apart.
     """
+    if not isinstance(held_out, (Recordings, float, type(None))):
+        raise TypeError(f"held_out is {held_out!r}; expected recordings, a share between 0 and 1, or None")
+    data, others = _split(data, held_out) if isinstance(held_out, float) else (data, held_out)
     options = {"initial": initial, "window": window, "continuity": continuity, "controller": controller, "chunk": chunk}
     options["loss"] = robust = Loss(loss) if isinstance(loss, str) else loss
     problem = Problem(m, data, parameters, step, **options)
@@ -158,8 +167,14 @@ def identify(
         raise ValueError(f'noise is {noise!r}; expected "given" or, without resume, "estimated"')
     run = levenberg if method == "lm" else partial(_adam, learning_rate=learning_rate)
     point = problem.start(first)
-    for h in horizons if resume is None or not Path(resume).exists() else ():
-        point, _ = _preliminary(run, problem.until(h), point, iterations, progress)
+    parts = [problem.until(h) for h in horizons] if resume is None or not Path(resume).exists() else []
+    if method == "lm":
+        begin = parts[0] if parts else problem
+        simulated = begin.linearised(point).simulated  # the first evaluation of the fit
+        for line in suspicious(m, data.names, simulated, begin.measured, data.sigma, not problem.shifts):
+            warnings.warn(line, UserWarning, stacklevel=2)
+    for part in parts:
+        point, _ = _preliminary(run, part, point, iterations, progress)
     if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
         for first_loss in (Loss(), dataclasses.replace(robust, scale=FIRST_SCALE * robust.scale)):
             part = problem.replace(loss=first_loss)
@@ -175,8 +190,20 @@ def identify(
         point, history = run(problem, point, iterations, progress)
         if np.allclose(problem.data.sigma, before, rtol=AGREE):
             break
+    if noise == "estimated" and others is not None:
+        others = dataclasses.replace(others, sigma=problem.data.sigma)
     best = int(np.nanargmin(history[:, -1]))
-    return _summary(problem, Point(point.free[best], point.shift[best]), history, first, held_out)
+    return _summary(problem, Point(point.free[best], point.shift[best]), history, first, others)
+
+
+def _split(data: Recordings, share: float) -> tuple[Recordings, Recordings | None]:
+    """Recordings to fit, and those to hold out, or None if there are too few trajectories."""
+    if not 0 < share < 1:
+        raise ValueError(f"held_out is {share:g}; expected recordings, a share between 0 and 1, or None")
+    k = len(data.ctrl)
+    marks = np.floor(share * np.arange(k + 1) + 1e-9)
+    out = marks[1:] > marks[:-1]
+    return (data.chosen(~out), data.chosen(out)) if out.any() else (data, None)
 
 
 def _starts(problem: Problem, starts: int, spread: float, seed: int) -> np.ndarray:
@@ -210,25 +237,31 @@ def levenberg(
 ) -> tuple[Point, np.ndarray]:
     """Points (starts, .) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations.
 
-    Iterations end when every start has a cost of at most `enough`, or decreased by at most the share `settled`.
+    Iterations end when every start has a cost of at most `enough`, or decreased by at most the share `settled`. With
+    `settled`, whose fits are followed by others, a predicted cost is enough after an iteration that went as predicted.
     """
-    point, damping, history = first, np.full(len(first.free), 1e-2), []
+    point, damping, history, believed = first, np.full(len(first.free), 1e-2), [], False
     if resume is not None and resume.exists():
-        point, damping, history = _load(resume, first)
+        point, damping, history = _load(resume, first, problem.fingerprint())
     costs = np.array([linear.cost() for linear in problem.linear(point)])
     history = history or [np.where(np.isfinite(costs), costs, np.inf)]
     low, high = np.asarray(problem.low), np.asarray(problem.high)
+    count = max(1, int(problem.known.sum())) if progress else 1
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
-            expected = np.zeros(len(damping))
-            trials, moves = damping[:, None] * TRIALS, []
+            before = point.free
+            trials, expected, moves = damping[:, None] * TRIALS, np.zeros((len(damping), len(TRIALS))), []
             for i, linear in enumerate(problem.linear(point)):
                 at, gradient = point.free[i], linear.gradient()
                 fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0)) | (low == high)
                 steps = linear.steps(trials[i], fixed)
-                expected[i] = steps[0].expected
-                moves += [(np.clip(at + s.free, low, high), point.shift[i] + s.shift) for s in steps]
-            tried = Point(*(np.stack(x).astype(y.dtype) for x, y in zip(zip(*moves, strict=True), point, strict=True)))
+                expected[i] = [s.expected for s in steps]
+                moves += [(at + s.free, point.shift[i] + s.shift) for s in steps]
+            free, shift = (np.stack(x) for x in zip(*moves, strict=True))
+            tried = Point(np.clip(free, low, high).astype(point.free.dtype), shift.astype(point.shift.dtype))
+            if believed and np.all(history[-1] - expected[:, 0] <= enough):
+                point = Point(*(x[:: len(TRIALS)] for x in tried))
+                break
             costs = problem.costs(tried).reshape(trials.shape)
             choice = np.argmin(costs, 1)
             row = np.arange(len(damping))
@@ -238,12 +271,16 @@ def levenberg(
                             for x, y in zip(point, tried, strict=True)))  # fmt: skip
             damping = np.clip(np.where(better, trials[row, choice], 100 * damping), 1e-12, 1e12)
             history.append(np.minimum(history[-1], costs[row, choice]))
-            shown(np.nanmin(history[-1]))
+            at = int(np.nanargmin(history[-1]))
+            length = float(np.linalg.norm(tried.free[picked[at]] - before[at])) if better[at] else 0.0
+            shown(history[-1][at], residual=(2 * history[-1][at] / count) ** 0.5, step=length)
             if resume is not None:
-                _save(resume, point, damping, history)
+                _save(resume, point, damping, history, problem.fingerprint())
             stalled = history[-2] - history[-1] <= LEAST * history[-1]
-            if np.all(stalled & ((damping > 1e3) | (expected <= LEAST * history[-1]))):
+            if np.all(stalled & ((damping > 1e3) | (expected[:, 0] <= LEAST * history[-1]))):
                 break
+            change = history[-2] - history[-1]
+            believed = bool(settled) and np.all(np.abs(change - expected[row, choice]) <= NEARLY * change)
             slow = better & (history[-2] - history[-1] <= settled * history[-1])
             if np.all(slow | (history[-1] <= enough)):
                 break
@@ -265,21 +302,27 @@ def _estimated_noise(problem: Problem, point: Point, history: np.ndarray) -> np.
     return np.maximum(np.sqrt(sums / np.maximum(1, counts) / share), 1e-9 * problem.data.sigma)
 
 
-def _save(path: Path, point: Point, damping: np.ndarray, history: list[np.ndarray]) -> None:
+def _save(path: Path, point: Point, damping: np.ndarray, history: list[np.ndarray], fingerprint: str) -> None:
     """Write the state of a fit, whole or not at all."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
-        np.savez(file, free=point.free, shift=point.shift, damping=damping, history=np.stack(history))
+        costs = np.stack(history)
+        np.savez(file, free=point.free, shift=point.shift, damping=damping, history=costs, fingerprint=fingerprint)
     part.replace(path)
 
 
-def _load(path: Path, first: Point) -> tuple[Point, np.ndarray, list[np.ndarray]]:
+def _load(path: Path, first: Point, fingerprint: str) -> tuple[Point, np.ndarray, list[np.ndarray]]:
     """State of a fit. Raises ValueError where it is that of another."""
-    with np.load(path, allow_pickle=False) as kept:
+    try:
+        kept = dict(np.load(path, allow_pickle=False))
         point = Point(kept["free"], kept["shift"])
-        if point.free.shape != first.free.shape or point.shift.shape != first.shift.shape:
-            raise ValueError(f"{path} is of a fit with other parameters, starts or windows")
-        return point, kept["damping"], list(kept["history"])
+    except (ValueError, EOFError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no iterate of a fit: {error}") from None
+    if point.free.shape != first.free.shape or point.shift.shape != first.shift.shape:
+        raise ValueError(f"{path} is of a fit with other parameters, starts or windows")
+    if str(kept["fingerprint"]) != fingerprint:
+        raise ValueError(f"{path} is of a fit to other recordings, or with another noise, loss or prior: remove it")
+    return point, kept["damping"], list(kept["history"])
 
 
 def _adam(
@@ -298,11 +341,10 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     """Fit at the point found: intervals by the Cramer-Rao bound, and warnings."""
     free, labels, data = point.free, problem.labels, problem.data
     starts = len(first)  # the compiled programs are of so many points
-    linears, jac = problem.linearised(point.repeated(starts))
-    linear = linears[0]
+    at = problem.linearised(point.repeated(starts))
+    linear, y, jac = at.linears[0], at.simulated.astype(free.dtype), at.jacobian(len(free))
     marginal = linear.marginal()[:, :-1]
     known = problem.known
-    y = np.concatenate([y[0] for _, y, _ in problem.simulated(point.repeated(starts * len(TRIALS)))])
     low, high = np.asarray(problem.low), np.asarray(problem.high)
     sentences = (*at_bounds(free, low, high, marginal, labels),)
     sentences += unidentifiable(marginal.T @ marginal, labels)
@@ -317,7 +359,11 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     sizes = np.where(logs, 1.0, np.abs(free))
     residuals = problem.sample(point, starts)
     residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, : data.ctrl.shape[1]]
-    sentences += (*coloured(residual * data.sigma, y, data.names, sensor_sizes(problem.m, data.names)),)
+    sentences += (
+        *coloured(
+            residual * data.sigma, y, data.names, sensor_sizes(problem.m, data.names), float(problem.m.opt.timestep)
+        ),
+    )
     sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
     if noise > FAILED:
         sentences += (

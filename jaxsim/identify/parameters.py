@@ -1,6 +1,7 @@
 """Parameters to identify: numbers of a model by name, with bounds and priors, in unconstrained coordinates."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -177,6 +178,9 @@ def parameter(
     if field in ("body_ipos", "body_iquat"):
         _refuse_simple(m, rows)
     array = np.asarray(getattr(m, field))
+    width = array.shape[1] if array.ndim > 1 else 1
+    if index is not None and not all(0 <= int(i) < width for i in np.atleast_1d(index)):
+        raise ValueError(f"{field} has columns 0 to {width - 1}, and index is {index}")
     columns = (
         [()]
         if array.ndim == 1
@@ -187,8 +191,13 @@ def parameter(
     start = np.array([array[entry] for entry in entries])
     write = Entries(field, tuple(zip(*entries, strict=True)))
     if tie:
-        labels, start = [f"{field}[{', '.join(names)}]" + ("" if index is None else f"[{index}]")], start[:1]
-
+        labels = [f"{field}[{', '.join(names)}]" + ("" if index is None else f"[{index}]")]
+        if not np.allclose(start, start[0]):
+            values = ", ".join(f"{x:.4g}" for x in start)
+            warnings.warn(
+                f"{labels[0]} is one number that starts at {start[0]:.4g}, of {values}", UserWarning, stacklevel=2
+            )
+        start = start[:1]
     constants = field in CONSTANTS_DEPEND_ON
     return _checked(Parameter(tuple(labels), start, write, low, high, log, prior, constants))
 
@@ -291,6 +300,11 @@ def gain(
 def _checked(p: Parameter) -> Parameter:
     """The parameter itself. Raises ValueError where a start is out of bounds."""
     low = max(p.low, 0.0) if p.log else p.low
+    mean, deviation = p.prior or (1.0, 1.0)
+    if not (
+        np.isfinite(mean).all() and (np.asarray(deviation) > 0).all() and (not p.log or np.all(np.asarray(mean) > 0))
+    ):
+        raise ValueError(f"the prior of {p.labels[0]} is {p.prior}; expected (mean, positive standard deviation)")
     for label, value in zip(p.labels, p.start, strict=True):
         if not low <= value <= p.high or (p.log and value <= 0):
             raise ValueError(f"{label} starts at {value:g}, outside ({low:g}, {p.high:g})")

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-import math
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -60,6 +60,18 @@ class Point(NamedTuple):
         return Point(*(np.broadcast_to(x, (count, *x.shape)) for x in self))
 
 
+class Linearised(NamedTuple):
+    """Linearised residuals of each point, and the first point's: simulated (k, n, ny), and rows of the first chunk."""
+
+    linears: list[Linear]
+    simulated: np.ndarray
+    rows: np.ndarray
+
+    def jacobian(self, parameters: int) -> np.ndarray:
+        """Derivatives (n, p) of the first point's residuals in the first chunk by the parameters."""
+        return self.rows[..., -1 - parameters : -1].reshape(-1, parameters)
+
+
 class Problem:
     """Residuals of recordings as functions of parameters and of initial states.
 
@@ -86,6 +98,7 @@ class Problem:
         self.m, self.data, self.parameters, self.step = m, data, tuple(parameters), step
         self.loss, self.controller = loss or Loss(), controller
         self.labels = tuple(label for p in parameters for label in p.labels)
+        self._check_parameters()
         self.sizes = [len(p.labels) for p in parameters]
         columns = np.concatenate([sensor_columns(m, name) for name in data.names])
         self.first = jnp.asarray(np.concatenate([p.to_free(p.start) for p in parameters]))
@@ -98,7 +111,37 @@ class Problem:
         ends = None if self.ends is None else jnp.asarray(self.ends)
         self.setting = Setting(m, jnp.asarray(self.deviations), ends, np.int32(self.window))
         self.chunk = min(self.trajectories, chunk or self._chunk())
-        self.latest: tuple[Point, list[Linear], np.ndarray] | None = None  # of `linearised`
+        self._latest: tuple[Point, Linearised] | None = None
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for numbers of a model that are given twice, and for parameters that nothing reads."""
+        own = [label for p in self.parameters if p.kind == "model" for label in p.labels]
+        twice = sorted({label for label in own if own.count(label) > 1})
+        if twice:
+            raise ValueError(f"the parameter {twice[0]} is given {own.count(twice[0])} times")
+        if self.controller is not None:
+            self._check_controller()
+        for p in self.parameters:
+            if p.kind == "controller" and self.controller is None:
+                raise ValueError(f"{p.labels[0]} is a number of a controller: pass controller=f")
+            lost = [name for name in p.channels if name not in self.data.names]
+            if p.kind not in ("model", "controller", "ctrl_delay") and lost:
+                self.m.name2id("sensor", lost[0])  # raises for an unknown name
+                names = ", ".join(self.data.names)
+                raise ValueError(f"the {p.kind} of {lost[0]} needs its measurements; recordings have {names}")
+
+    def _check_controller(self) -> None:
+        """Raise ValueError if the controller reads a gain that is no parameter, or returns other than (nu,)."""
+        gains = {p.channels[0]: jnp.asarray(p.start) for p in self.parameters if p.kind == "controller"}
+        controller, m = self.controller, self.m
+        assert controller is not None
+        try:
+            shape = jax.eval_shape(lambda d: controller(d, jnp.zeros(m.nu), gains), jaxsim.make_data(m)).shape
+        except KeyError as error:
+            names = ", ".join(gains) or "none"
+            raise ValueError(f"the controller reads the gain {error}; gain parameters are {names}") from None
+        if shape != (m.nu,):
+            raise ValueError(f"the controller returns controls of shape {shape}; expected ({m.nu},)")
 
     def _read_windows(self, window: int | None, initial: Initial | None, continuity: Initial | None) -> None:
         """Cut controls and measurements into windows, the last one filled up with missing rows."""
@@ -119,6 +162,8 @@ class Problem:
         self.ctrl = np.pad(data.ctrl, ((0, 0), (0, capacity - n), (0, 0)), mode="edge")
         self.measured = np.pad(data.measured, ((0, 0), (0, fill), (0, 0)), constant_values=np.nan)
         self._leave_out_ends(n)
+        self.known = np.isfinite(self.measured)  # mask of available measurements, (k, n, ny)
+        self._filled = np.where(self.known, self.measured, 0)
         qpos, qvel = data.qpos[:, None], data.qvel[:, None]
         if count > 1:
             states = measured_states(m, data) if data.states is None else data.states
@@ -146,11 +191,6 @@ class Problem:
     def shifts(self) -> int:
         """Number of unknowns of an initial state."""
         return len(self.moved)
-
-    @property
-    def known(self) -> np.ndarray:
-        """Mask of available measurements, (k, n, ny)."""
-        return np.isfinite(self.measured)
 
     def start(self, free: Array) -> Point:
         """Point of free coordinates (s, p) with initial states as measured."""
@@ -186,20 +226,30 @@ class Problem:
     def replace(self, **changes: Any) -> "Problem":
         """The same problem with other attributes, such as `loss` or `data` with another noise; it shares programs."""
         part = copy.copy(self)
-        vars(part).update(changes, latest=None)
+        vars(part).update(changes, _latest=None)
+        vars(part).pop("_weight", None)
         return part
+
+    def fingerprint(self) -> str:
+        """Digest of labels, recordings, windows, noise, loss and priors: what a stored iterate belongs to."""
+        numbers = (self.qpos, self.qvel, self.ctrl, self.measured, self.data.sigma, *self._priors, self.deviations)
+        text = repr((self.labels, self.window, self.loss, None if self.ends is None else self.ends.tolist()))
+        return hashlib.sha256(
+            b"".join([text.encode(), *(np.ascontiguousarray(x).tobytes() for x in numbers)])
+        ).hexdigest()
 
     def until(self, rows: int) -> "Problem":
         """The same problem with only the first rows of trajectories without windows."""
         length = np.int32(rows)
-        return self.replace(setting=self.setting._replace(length=length), measured=self.measured[:, :rows], rows=rows)
+        first = {name: getattr(self, name)[:, :rows] for name in ("measured", "known", "_filled")}
+        return self.replace(setting=self.setting._replace(length=length), rows=rows, **first)
 
     def differentiable_cost(self) -> Callable[[Array, Array], Array]:
         """Cost of least squares as a function of free coordinates (p,) and shifts (k, w, q), for programs of JAX.
 
         Its gradient is found by forward mode along all directions, with the value.
         """
-        measured, known = jnp.asarray(self._padded(np.nan_to_num(self.measured))), jnp.asarray(self._padded(self.known))
+        measured, known = jnp.asarray(self._padded(self._filled)), jnp.asarray(self._padded(self.known))
         weight = known / jnp.asarray(self.data.sigma)
         middle, wide = (jnp.asarray(x) for x in self._priors)
         simulator, setting, p = self.simulator, self.setting, len(self.first)
@@ -214,7 +264,7 @@ class Problem:
             return total(free, shift, (y - measured) * weight)
 
         def with_gradient(free: Array, shift: Array) -> tuple[Array, tuple[Array, Array]]:
-            y, _, moved, _, _ = simulator.derivatives(setting, free, shift, self.everything())
+            y, moved, *_ = simulator.derivatives(setting, free, shift, self.everything())
             r = (y - measured) * weight
             by = moved * (r * weight)
             by_free = by[:p].sum((1, 2, 3)) + (free - middle) / wide**2
@@ -251,69 +301,77 @@ class Problem:
 
     def _simulate(self, free: np.ndarray, shift: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
         """Measurements (s, c, n, ny) and gaps of points (s, p); fewer than fill a vector of worlds are repeated."""
-        s, times = len(free), -(-FEWEST_WORLDS // math.prod(shift.shape[:3]))
+        s, times = len(free), self._repeats(len(free))
         free, shift = np.tile(free, (times, 1)), np.tile(shift, (times, 1, 1, 1))
         y, gap = programs().simulate(self.simulator, self.setting, free, shift, chunk)
         return np.asarray(y)[:s, :, : self.rows], np.asarray(gap)[:s]
 
+    def _repeats(self, points: int) -> int:
+        """Number of times that so many points are repeated to fill a vector of worlds."""
+        return -(-FEWEST_WORLDS // (points * self.chunk * self.windows))
+
     def costs(self, point: Point) -> np.ndarray:
         """Cost of each point, (s,)."""
-        total = 0.5 * np.stack([r @ r for r in self._prior_rows(point.free)[..., -1]])
+        total = 0.5 * (self._prior_residuals(point.free) ** 2).sum(-1)
         for place, y, gap in self.simulated(point):
             r = self.loss.weighted(self._differences(y, place)).value
-            total = total + 0.5 * (r**2).sum((1, 2, 3)) + 0.5 * (gap**2).sum((1, 2, 3))
+            total += 0.5 * np.einsum("skij,skij->s", r, r) + 0.5 * (gap**2).sum((1, 2, 3))
         prior = point.shift[:, :, :1] if self.ends is not None else point.shift
-        total = total + 0.5 * np.square(prior, dtype=float).sum((1, 2, 3))
+        total += 0.5 * np.square(prior, dtype=float).sum((1, 2, 3))
         return np.where(np.isfinite(total), total, np.inf)
 
     def linear(self, point: Point) -> list[Linear]:
         """Residuals and their derivatives at each point, compressed by orthogonal factorisations."""
-        return self.linearised(point)[0]
+        return self.linearised(point).linears
 
-    def linearised(self, point: Point) -> tuple[list[Linear], np.ndarray]:
-        """Results of `linear`, and the Jacobian (n, p) of the first point's residuals in the first chunk."""
-        if self.latest is not None and all(map(np.array_equal, self.latest[0], point)):
-            return self.latest[1:]
-        self.latest = None  # its Jacobian may be large
-        q, jacobian = self.shifts, None
-        priors = self._prior_rows(point.free)
+    def linearised(self, point: Point) -> Linearised:
+        """Results of `linear`, with those of the first point from which they are made."""
+        if self._latest is not None and all(map(np.array_equal, self._latest[0], point)):
+            return self._latest[1]
+        self._latest = None  # its rows may be large
+        q, priors, simulated, first = self.shifts, self._prior_rows(point.free), [], None
         parts: list[list[Linear]] = [[] for _ in point.free]
         for place, chunk, shift in self._chunks(point):
-            rows, edges = self._rows(point, place, chunk, shift)
-            jacobian = rows[0, ..., q:-1].reshape(-1, len(self.first)) if jacobian is None else jacobian
+            y, rows, edges = self._rows(place, chunk, point.free, shift)
+            simulated.append(y[0])
+            first = rows[0] if first is None else first
             for i, out in enumerate(parts):
                 edge = None if edges is None else edges[i]
                 out.append(compressed(rows[i], edge, np.asarray(point.shift[i, place], float), q))
-        assert jacobian is not None
-        self.latest = point, [Linear.joined(out, priors[i]) for i, out in enumerate(parts)], jacobian
-        return self.latest[1:]
+        assert first is not None
+        linears = [Linear.joined(out, priors[i]) for i, out in enumerate(parts)]
+        self._latest = point, Linearised(linears, np.concatenate(simulated), first)
+        return self._latest[1]
 
     def _rows(
-        self, point: Point, place: slice, chunk: Chunk, shift: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows of windows (s, c, w, n, q + p + 1) and of gaps (s, c, w - 1, 2 nv, 2 q + p + 1): see `Linear`."""
-        p, q, w, s = len(self.first), self.shifts, self.windows, len(point.free)
+        self, place: slice, chunk: Chunk, free: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Measurements (s, c, n, ny), rows of windows (s, c, w, n, q + p + 1) and those of gaps: see `Linear`."""
+        p, q, w, s = len(self.first), self.shifts, self.windows, len(free)
         size = place.stop - place.start
-        y, gap, moved, opened, later = (
-            np.asarray(x, float) for x in programs().derivatives(self.simulator, self.setting, point.free, shift, chunk)
-        )
-        y, moved = y[:, :, : self.rows], moved[:, :, :, : self.rows]
-        r = self.loss.weighted(self._differences(y[:, :size], place))
-        slope = np.where(self.known[place], 1 / self.data.sigma, 0) * r.derivative
-        columns = np.concatenate([moved[:, :, :size] * slope[:, None], r.value[:, None]], 1)
-        columns = columns.reshape(s, p + q + 1, size, w, -1).transpose(0, 2, 3, 4, 1)
-        rows = np.concatenate([columns[..., p : p + q], columns[..., :p], columns[..., -1:]], -1)
+        found = programs().derivatives(self.simulator, self.setting, free, shift, chunk)
+        y, moved = (np.asarray(x, float) for x in found[:2])
+        y, moved = y[:, :size, : self.rows], moved[:, :, :size, : self.rows]
+        r = self.loss.weighted(self._differences(y, place))
+        scale = self._weight[place] * r.derivative
+        columns = np.empty((s, size, self.rows, y.shape[-1], p + q + 1))
+        columns[..., :q] = np.moveaxis(moved[:, p:] * scale[:, None], 1, -1)
+        columns[..., q:-1] = np.moveaxis(moved[:, :p] * scale[:, None], 1, -1)
+        columns[..., -1] = r.value
+        rows = columns.reshape(s, size, w, -1, p + q + 1)
         if self.ends is None:
-            return rows, None
+            return y, rows, None
+        gap, opened, later = (np.asarray(x, float) for x in found[2:])
         by, after = (x[:, :, :size].transpose(0, 2, 3, 4, 1) for x in (opened, later))
-        return rows, np.concatenate([by[..., p:], after, by[..., :p], gap[:, :size, ..., None]], -1)
+        return y, rows, np.concatenate([by[..., p:], after, by[..., :p], gap[:, :size, ..., None]], -1)
 
     def sample(self, point: Point, starts: int) -> Callable[[np.ndarray], np.ndarray]:
         """Residuals (s, n) of the first chunk as a function of coordinates (s, p).
 
         `point` is one point, and `starts` the number of those that were fitted, whose programs are used.
         """
-        place, chunk, shift = next(self._chunks(point.repeated(len(TRIALS) * starts)))
+        count = len(TRIALS) * starts
+        place, chunk, shift = next(self._chunks(point.repeated(count * self._repeats(count))))
         size, batch = place.stop - place.start, len(shift)
 
         def residuals(points: np.ndarray) -> np.ndarray:
@@ -327,21 +385,32 @@ class Problem:
 
         return residuals
 
+    def _prior_residuals(self, free: np.ndarray) -> np.ndarray:
+        """Values less means of the free coordinates (s, p) that have priors, in standard deviations: (s, n)."""
+        middle, wide = self._priors
+        held = np.isfinite(wide)
+        return (np.asarray(free, float)[:, held] - middle[held]) / wide[held]
+
     def _prior_rows(self, free: np.ndarray) -> np.ndarray:
         """Rows (s, n, p + 1) of the priors: their derivatives, and their values last."""
-        middle, wide = self._priors
-        held = np.flatnonzero(np.isfinite(wide))
-        if not len(held):
-            return np.zeros((len(free), 0, len(wide) + 1))
-        rows = np.broadcast_to(np.eye(len(wide))[held] / wide[held, None], (len(free), len(held), len(wide)))
-        values = (np.asarray(free, float)[:, held] - middle[held]) / wide[held]
-        return np.concatenate([rows, values[..., None]], -1)
+        _, wide = self._priors
+        held, values = np.flatnonzero(np.isfinite(wide)), self._prior_residuals(free)
+        rows = np.zeros((*values.shape, len(wide) + 1))
+        rows[:, np.arange(len(held)), held] = 1 / wide[held]
+        rows[..., -1] = values
+        return rows
+
+    @cached_property
+    def _weight(self) -> np.ndarray:
+        """Derivatives (k, n, ny) of residuals by the simulated measurements, zero where a measurement is missing."""
+        return self.known / self.data.sigma
 
     def _differences(self, y: np.ndarray, place: slice) -> np.ndarray:
         """Simulated less measured in units of the noise, zero where a measurement is missing."""
-        measured = self.measured[place]
-        known = np.isfinite(measured)
-        return np.where(known, np.asarray(y, float) - np.where(known, measured, 0), 0) / self.data.sigma
+        y = np.asarray(y, float)
+        r = np.subtract(y, self._filled[place], out=np.zeros(y.shape), where=self.known[place])
+        r /= self.data.sigma
+        return r
 
     def _chunks(self, point: Point) -> Iterator[tuple[slice, Chunk, np.ndarray]]:
         """Trajectories by chunks of one size; the last is filled up with its last trajectory.

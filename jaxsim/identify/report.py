@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxsim.core.extras import require
 from jaxsim.identify.data import Recordings
-from jaxsim.identify.fit import Fit
+from jaxsim.identify.fit import UNTESTED, Fit
 
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:64em;margin:2em auto;padding:0 1em;color:#222}
 table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ddd}
@@ -36,10 +36,10 @@ def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>
 <style>{STYLE}</style>
 <h1>{html.escape(title)}</h1>{warnings}
-<p>{data.measured.shape[0]} trajectories of {data.measured.shape[1]} steps, {len(fit.labels)} parameters,
-{len(fit.starts)} starts (best: {best}). The standard deviation of the residuals is {fit.noise:.3g} times the noise that
-was given. The fit {"converged" if fit.converged else "<b>did not converge</b>"} ({fit.iterations} iterations).
-Cost {fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
+<p>{len(fit.residual)} of {data.measured.shape[0]} trajectories of {data.measured.shape[1]} steps,
+{len(fit.labels)} parameters, {len(fit.starts)} starts (best: {best}). The standard deviation of the residuals is
+{fit.noise:.3g} times the noise that was given. The fit {"converged" if fit.converged else "<b>did not converge</b>"}
+({fit.iterations} iterations). Cost {fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
 <table><tr><th>parameter</th><th>start</th><th>value</th><th>std</th><th>95 % interval</th></tr>{rows}</table>
 {_validation(fit)}
 <h2>Cost</h2>{_cost(fit)}<h2>Measured and simulated</h2>{_signals(fit, data)}<h2>Residuals</h2>{_residuals(fit, data)}
@@ -50,7 +50,7 @@ def _validation(fit: Fit) -> str:
     """Table of predictions of held-out records, nominal and fitted, over horizons."""
     v = fit.validation
     if v is None:
-        return ""
+        return f"<h2>Held-out records</h2><p>{UNTESTED}</p>"
     head = "".join(f"<th>nominal, {h:.3g} s</th><th>fitted, {h:.3g} s</th>" for h in v.horizons)
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{v.noise[i]:.3g}</td>"

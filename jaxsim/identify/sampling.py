@@ -8,7 +8,7 @@ from jaxsim.core.types import DataType
 LARGEST_SPREAD = 0.99  # of a time step, between the rows that are most early and most late: a clock's jitter, no gap
 GAP = 1.5  # median steps between two rows, from which on rows are missing between them
 NEAR_STEP = 0.01  # relative difference of the median step from the model's, below which a recording has its rate
-NEAR = 1e-9  # of a time step, within which two times are one
+NEAR = 1e-3  # of a time step, within which two times are one: clocks have a resolution of their own
 
 
 class RowError(ValueError):
@@ -17,6 +17,11 @@ class RowError(ValueError):
     def __init__(self, what: str, row: int, trajectory: int = 0):
         super().__init__(f"step {row} of trajectory {trajectory}: {what}")
         self.what, self.row = what, row
+
+
+def timestep(m: Model) -> float:
+    """Time step of a model in decimal: in single precision 0.01 is 2e-10 less."""
+    return float(str(np.asarray(m.opt.timestep)))
 
 
 def sample_times(times: np.ndarray, timestep: float, resample: bool) -> np.ndarray | None:
@@ -77,7 +82,7 @@ def resampled(
 
 def _quaternions(m: Model, names: tuple[str, ...]) -> list[slice]:
     """Columns of the measurements of each quaternion."""
-    ids = [m.name2id("sensor", name) for name in names]
+    ids = np.array([m.name2id("sensor", name) for name in names], int)
     ends = np.cumsum(m.sensor_dim[ids])
     kinds = m.sensor_datatype[ids]
     return [slice(end - 4, end) for end, kind in zip(ends, kinds, strict=True) if kind == DataType.QUATERNION]

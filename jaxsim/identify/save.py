@@ -70,7 +70,10 @@ def save_mjcf(fit: Any, path: str | os.PathLike) -> str:
     """
     lost = [label for p in fit.problem.parameters for label in p.labels if p.kind in ("ctrl_delay", "controller")]
     if lost:
-        raise UnsupportedError(f"MJCF text of {', '.join(lost)}: write the controller or its delay into the model")
+        raise UnsupportedError(
+            f"MJCF text of {', '.join(lost)}: write the controller or its delay into the model. (MJCF's own `delay` "
+            "of an actuator begins with controls of zero, where a recording begins with those of its first row.)"
+        )
     text = jaxsim.save_mjcf(written(fit.problem.m, fit.m))
     rows = [f"  <!-- {label} = {fit.values[i]:.6g}, 95 %: {fit.interval_text(i)} -->" for i, label in
             enumerate(fit.labels)]  # fmt: skip

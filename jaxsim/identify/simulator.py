@@ -6,8 +6,8 @@ number of steps. So fits to other records, of other lengths and from other value
 
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from jaxsim.engine.step.rollout import rollout, select
 from jaxsim.identify.parameters import Form
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
-from jaxsim.native.stage import keeping_residuals
+from jaxsim.native.stage import copying_state, keeping_residuals
 
 Controller = Callable[[Data, Array, dict[str, Array]], Array]
 
@@ -78,7 +78,8 @@ class Simulator:
 
     def simulate(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, Array]:
         """Measurements (c, n, ny) and gaps (c, w - 1, 2 nv) between windows, in their deviations; none without any."""
-        y, end = self.windows(setting, free, shift, chunk)
+        with copying_state():
+            y, end = self.windows(setting, free, shift, chunk)
         return y, self.gaps(setting, end, shift, chunk)
 
     def windows(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, tuple[Array, Array]]:
@@ -131,9 +132,10 @@ class Simulator:
         return jnp.concatenate(gap, -1) / setting.ends
 
     def derivatives(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, ...]:
-        """Measurements, gaps, and their derivatives by forward mode, with a leading axis of p + q directions.
+        """Measurements and their derivatives by forward mode, with a leading axis of p + q directions.
 
-        The last are those of gaps by the shift of the later window.
+        Where windows have ends to meet, they are followed by gaps, their derivatives, and those by the shift of the
+        later window.
         """
         q = len(self.moved)
         every = jnp.broadcast_to(jnp.eye(q, dtype=shift.dtype)[:, None, None], (q, *shift.shape[:2], q))
@@ -151,32 +153,43 @@ class Simulator:
 
         with keeping_residuals():
             (y, gap, end), (moved, opened, _) = jax.vmap(along, out_axes=(None, 0))(*directions)
+        if setting.ends is None:
+            return y, moved
         later = jax.vmap(jax.linearize(lambda s: self.gaps(setting, end, s, chunk), shift)[1])(every)
-        return y, gap, moved, opened, later
+        return y, moved, gap, opened, later
 
     def _controls(self, m: Model, ctrl: Array, free: Array) -> Array:
         """Controls with the delays of actuators."""
-        for f, x in zip(self.forms, self.split(free), strict=True):
-            if f.kind == "ctrl_delay":
-                delays = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
-                for i, name in enumerate(f.channels):
-                    j = m.name2id("actuator", name)
-                    lag = delays[i] / m.opt.timestep
-                    ctrl = ctrl.at[..., j].set(delayed(ctrl[..., j], lag, ctrl.shape[1]))
-        return ctrl
+        place = {
+            name: [m.name2id("actuator", name)] for f in self.forms if f.kind == "ctrl_delay" for name in f.channels
+        }
+        lag = self._of_columns("ctrl_delay", free, place, ctrl.shape[-1], 0.0)
+        return ctrl if lag is None else _late(ctrl, lag / m.opt.timestep, ctrl.shape[1])
 
     def _signals(self, setting: Setting, y: Array, free: Array, length: Array) -> Array:
-        """Sensor values with delays, gains and biases of the channels."""
-        by_kind = {"gain": lambda y, g: g * y, "bias": lambda y, b: y + b}
-        by_kind["delay"] = by_kind["offset"] = lambda y, t: delayed(y, t / setting.m.opt.timestep, length)
-        for kind in ("delay", "offset", "gain", "bias"):  # in the order in which a measurement chain applies them
-            for f, x in zip(self.forms, self.split(free), strict=True):
-                if f.kind == kind:
-                    values = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
-                    for j, name in enumerate(f.channels):
-                        for i in np.flatnonzero(np.isin(self.columns, sensor_columns(setting.m, name))):
-                            y = y.at[..., i].set(by_kind[kind](y[..., i], values[j]))
-        return y
+        """Sensor values with delays, gains and biases of the channels, in the order in which a chain applies them."""
+        of_sensor = ("delay", "offset", "gain", "bias")
+        names = {name for f in self.forms if f.kind in of_sensor for name in f.channels}
+        place = {n: np.flatnonzero(np.isin(self.columns, sensor_columns(setting.m, n))) for n in names}
+        late, ahead, gain, bias = (
+            self._of_columns(kind, free, place, y.shape[-1], float(kind == "gain")) for kind in of_sensor
+        )
+        for lag in (late, ahead):
+            y = y if lag is None else _late(y, lag / setting.m.opt.timestep, length)
+        y = y if gain is None else y * gain
+        return y if bias is None else y + bias
+
+    def _of_columns(self, kind: str, free: Array, place: Mapping[str, Any], count: int, usual: float) -> Array | None:
+        """Values (count,) of the parameters of a kind for each column, `usual` elsewhere; None without parameters."""
+        found = None
+        for f, x in zip(self.forms, self.split(free), strict=True):
+            if f.kind == kind:
+                found = jnp.full(count, usual, free.dtype) if found is None else found
+                values = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
+                for i, name in enumerate(f.channels):
+                    at = np.array(place[name])
+                    found = found.at[at].set(found[at] * values[i] if kind == "gain" else found[at] + values[i])
+        return found
 
 
 def sensor_columns(m: Model, name: str) -> np.ndarray:
@@ -191,6 +204,14 @@ def delayed(y: Array, lag: Array, length: Array | int) -> Array:
     low = jnp.floor(jax.lax.stop_gradient(index)).astype(int)
     high = jnp.minimum(low + 1, length - 1)
     return y[..., low] + (index - low) * (y[..., high] - y[..., low])
+
+
+def _late(signals: Array, lag: Array, length: Array | int) -> Array:
+    """Signals (k, n, c), delayed by `lag` (c,) steps.
+
+    All columns are computed anew: XLA updates a column in place, while it still reads earlier rows of it.
+    """
+    return jax.vmap(delayed, (-1, 0, None), -1)(signals, lag, length)
 
 
 class Programs(NamedTuple):

@@ -48,6 +48,13 @@ def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]
     return qpos, qvel
 
 
+def measures_states(m: Model, data: Recordings) -> bool:
+    """Return whether recordings have states, or sensors that measure the positions of all joints."""
+    columns = columns_of(m, data.names)
+    needed = ((joint, kind) for joint in range(m.njnt) for kind in _sensors(m, joint))
+    return data.states is not None or all(_column(m, *pair, columns) is not None for pair in needed)
+
+
 def _sensors(m: Model, joint: int) -> tuple[SensorType, ...]:
     kind = m.jnt_type[joint]
     if kind == JointType.FREE:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.core.describe import describe_struct
 from jaxsim.identify.data import Recordings, columns_of
-from jaxsim.identify.states import measured_states
+from jaxsim.identify.states import measured_states, measures_states
 
 HORIZONS = (0.1, 0.5, 2.0)  # s
 
@@ -44,12 +44,14 @@ class Validation:
 def validate(problem: Any, free: np.ndarray, data: Recordings, horizons: Sequence[float] = HORIZONS) -> Validation:
     """Prediction errors of the values `free` (p,) of a problem and of its nominal model on other recordings.
 
-    Horizons longer than the recordings are left out. If all are longer, the shortest is used.
+    Horizons longer than the recordings are left out. If all are longer, the shortest is used. If sensors do not measure
+    the states, or have a delay, windows are whole recordings, which begin in their initial states.
     """
     m, n = problem.m, data.ctrl.shape[1]
     steps = {max(2, min(round(h / float(m.opt.timestep)) + 1, n)): h for h in sorted(horizons, reverse=True)}
     lengths = np.array(sorted(steps))
-    longest = int(lengths[-1])
+    is_late = any(p.kind in ("delay", "offset") for p in problem.parameters)
+    longest = int(lengths[-1]) if measures_states(m, data) and not is_late else n
     states = data.states if data.states is not None or longest == n else measured_states(m, data)
     whole = dataclasses.replace(data, states=states)
     other = type(problem)(

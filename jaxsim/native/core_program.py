@@ -222,7 +222,7 @@ def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = 
     """Return the results of the operations for one world, or for `count` worlds. Raises CompilerMissing."""
     flat, tables, parts = made[:3]
     if any(moving):
-        native.begin(_COPIES)
+        native.begin(COPIES)
     for _, source in parts:
         if source is not None:
             native.begin(source, made.flags)
@@ -230,7 +230,7 @@ def _by_parts(made: _Parts, operands: Sequence[Array], moving: Sequence[bool] = 
     read = {v for part, _ in parts[made.shared :] if part.flat is not None for v in part.flat.inputs}
     small = {v for v, m in zip(flat.inputs, moving, strict=False) if m and 0 < math.prod(v.shape) <= MOST_COPIED}
     own = list(filter((read & small).__contains__, flat.inputs))
-    env = given | dict(zip(own, _copied([given[v] for v in own]), strict=True))
+    env = given | dict(zip(own, copied([given[v] for v in own]), strict=True))
     for k, (part, source) in enumerate(parts):
         if part.flat is not None and source is not None:
             env |= _called(part.flat, source, env, made.flags, count if k >= made.shared else 0)
@@ -259,7 +259,7 @@ BYTES = """static const size_t bytes[] = {
 """  # of a number of each type
 # In a loop XLA would copy each array of a state that a call reads and replaces, and start other threads for so many
 # copies. This call copies all.
-_COPIES = f"""{native.PREAMBLE}{BYTES}XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+COPIES = f"""{native.PREAMBLE}{BYTES}XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
   if (is_question(frame)) return 0;
   for (int i = 0; i < frame->args.size; i++) {{
     const XLA_FFI_Buffer* x = argument(frame, i);
@@ -272,9 +272,10 @@ _COPIES = f"""{native.PREAMBLE}{BYTES}XLA_FFI_Error* handler(XLA_FFI_CallFrame* 
 """
 
 
-def _copied(arrays: Sequence[Array]) -> Sequence[Array]:
+def copied(arrays: Sequence[Array]) -> Sequence[Array]:
+    """Return copies of arrays, by one call. Raises CompilerMissing."""
     out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
-    return jax.ffi.ffi_call(native.target_of(_COPIES), out)(*arrays) if arrays else ()
+    return jax.ffi.ffi_call(native.target_of(COPIES), out)(*arrays) if arrays else ()
 
 
 def _source_of(part: Segment) -> str | None:

@@ -23,7 +23,7 @@ from jaxsim.native import blocks, vectors
 from jaxsim.native import tile_source as tile
 from jaxsim.native.compiler import LINEAR, ONCE, WORLDS
 from jaxsim.native.compute import is_known
-from jaxsim.native.core_program import on_core
+from jaxsim.native.core_program import MOST_COPIED, copied, on_core
 from jaxsim.native.directions import split
 from jaxsim.native.expressions import TooLarge, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, fall_back, jvp_of_plain, paused_collections, size_of
@@ -54,6 +54,7 @@ from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, e
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
 SOLUTION = "custom_linear_solve"  # the primitive of solutions, which are small and take an elimination
+FEWEST_COPIED = 5  # arrays of a loop's state, from which on XLA hands their copies to other threads, which then spin
 FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
 # computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
@@ -85,6 +86,7 @@ class _Plan(NamedTuple):
     along: bool = False  # these tangents, and all results, have an axis of directions, after that of worlds
     flags: tuple[str, ...] = WORLDS  # of the C++ compiler
     alone: tuple[str, ...] = ONCE  # of the C compiler, for one world
+    copies: bool = False  # the small arrays of a batch's state, as `copying_state` says
 
 
 class _Traced:
@@ -105,6 +107,22 @@ class _Traced:
     def unknown(self) -> str | None:
         """Name of an operation that the generator does not support for vectors of worlds, or None."""
         return next((op.name for op in self.flat(VECTORS).operations if not is_known(op, VECTORS)), None)
+
+
+_copies: ContextVar[bool] = ContextVar("copies", default=False)
+
+
+@contextmanager
+def copying_state() -> Iterator[None]:
+    """Let stages that are traced within, as the steps of a loop, copy small states of a batch by one call.
+
+    XLA copies what a loop replaces array by array, and its threads look for such work. Else it copies nothing.
+    """
+    before = _copies.set(True)
+    try:
+        yield
+    finally:
+        _copies.reset(before)
 
 
 _known: ContextVar[dict | None] = ContextVar("known", default=None)
@@ -153,7 +171,7 @@ def stage(
         traced, shape, constants = found
         count = len(constants) + len(jax.tree.leaves(args[:1]))
         fixed = tuple(i < count for i in range(len(constants) + len(leaves)))
-        plan = _Plan(traced, form, label, backend, fixed=fixed, alone=alone)
+        plan = _Plan(traced, form, label, backend, fixed=fixed, alone=alone, copies=_copies.get())
         found = STAGE(plan, *constants, *leaves)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
@@ -284,13 +302,24 @@ def by_kernels(
     is_whole = platform == VECTORS and plan.form in ("batches", "loops", "columns")
     may_fall_back = not is_whole and platform != BLOCKS
     flat = with_all_results(flat, has_worlds) if is_whole else flat
-    env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
+    given = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
+    env = given | (_copied_state(plan, flat, given) if is_whole else {})
     env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, may_fall_back)
     out = []
     for v in flat.outputs:
-        x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
+        x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else (env | given)[v]
         out.append(x if worlds else jnp.broadcast_to(x, (count, *x.shape)))
     return out
+
+
+def _copied_state(plan: _Plan, flat: Flat, given: Arrays) -> Arrays:
+    """Return copies of the small arrays of a batch that are read and may be a state that a loop replaces."""
+    read = {v for op in flat.operations for v in op.inputs if isinstance(v, Var)}
+    moving = [v for v, fixed in zip(flat.inputs, plan.fixed, strict=False) if not fixed and v in read and given[v][1]]
+    small = [v for v in moving if 0 < given[v][0].size <= MOST_COPIED]
+    if not plan.copies or plan.tangents or len(small) < FEWEST_COPIED:
+        return {}
+    return {v: (x, True) for v, x in zip(small, copied([given[v][0] for v in small]), strict=True)}
 
 
 def _evaluated(parts: Sequence[Segment], run: Run, given: Arrays, count: int, may_fall_back: bool) -> Arrays:

@@ -67,15 +67,18 @@ def warn_of_bad_costs(what: str, nans: int, bad: int, total: int) -> None:
 
 
 @contextmanager
-def bar(total: int, what: str, show: bool) -> Iterator[Callable[[Any], None]]:
-    """Context with a function to call with the cost after every iteration; draws a bar if `show` is set."""
+def bar(total: int, what: str, show: bool) -> Iterator[Callable[..., None]]:
+    """Context with a function to call with the cost after every iteration, and with other numbers to show by name.
+
+    Draws a bar if `show` is set.
+    """
     if not show:
-        yield lambda cost: None
+        yield lambda cost, **others: None
         return
     with tqdm(total=total, desc=what) as shown:
 
-        def update(cost: Any) -> None:
-            shown.set_postfix(cost=f"{float(cost):.4g}", refresh=False)
+        def update(cost: Any, **others: float) -> None:
+            shown.set_postfix({name: f"{float(x):.4g}" for name, x in {"cost": cost, **others}.items()}, refresh=False)
             shown.update()
 
         yield update

@@ -139,6 +139,11 @@ def test_a_fit_goes_on_from_its_file(tmp_path):
     np.testing.assert_allclose(fit.values, fitted().values, rtol=1e-5)
     with pytest.raises(ValueError, match="other parameters"):
         ident.identify(m, data, [*damping(m), ident.signal("bias", "q")], **options)
+    with pytest.raises(ValueError, match="other recordings"):
+        ident.identify(m, dataclasses.replace(data, sigma=2 * data.sigma), damping(m), **options)
+    (tmp_path / "fit.npz").write_text("nothing")
+    with pytest.raises(ValueError, match="is no iterate of a fit"):
+        ident.identify(m, data, damping(m), **options)
 
 
 @pytest.mark.slow
@@ -256,6 +261,95 @@ def test_residuals_that_are_not_white_are_named_with_a_guess():
         (line,) = coloured(noise + cause, y, ["q"], [1])
         assert line.startswith("residuals of q are not white") and found in line
     assert coloured(1e-8 * rate, y, ["q"], [1]) == []  # rounding of an exact fit
+    shaken = 3 * np.sin(0.7 * np.arange(400))[None, :, None]
+    (line,) = coloured(noise + shaken, y, ["q"], [1], 0.01)
+    assert "an oscillation at 11.2 Hz" in line and "a missing dof" in line
+
+
+def test_a_fifth_of_many_records_is_held_out_by_default():
+    m, data = swings()
+    many = data.chosen([0, 1, 2, 3, 0, 1])
+    fit = ident.identify(m, many, damping(m), iterations=10, horizons=(), initial=PUSH)
+    assert fit.residual.shape[0] == 5 and fit.validation is not None and "held out" in str(fit)
+    few = fitted_to_all()
+    assert few.validation is None and few.residual.shape[0] == K and "not validated" in str(few)
+    with pytest.raises(ValueError, match="held_out is 2"):
+        ident.identify(m, many, damping(m), held_out=2.0)
+    with pytest.raises(TypeError, match="held_out is 'half'"):
+        ident.identify(m, many, damping(m), held_out="half")
+
+
+@functools.cache
+def fitted_to_all():
+    m, data = swings()
+    return ident.identify(m, data, damping(m), iterations=10, horizons=(), initial=PUSH)
+
+
+def test_models_are_drawn_from_the_posterior_of_a_fit():
+    fit = fitted_to_all()
+    draw = jax.jit(jax.vmap(lambda key: ident.model_randomizer(fit)(fit.m, key).dof_damping[0]))
+    found = np.asarray(draw(jax.random.split(jax.random.key(0), 2000)))
+    np.testing.assert_allclose(found.mean(), fit.values[0], atol=0.1 * fit.std[0])
+    np.testing.assert_allclose(found.std(), fit.std[0], rtol=0.05)
+    draws = np.array([[[0.25], [0.35]]])
+    few = ident.Posterior(fit.labels, draws, np.zeros((1, 2)), np.ones(1), np.ones(1), 0, 1.0)
+    picked = {
+        round(float(ident.model_randomizer(fit, few)(fit.m, jax.random.key(i)).dof_damping[0]), 4) for i in range(9)
+    }
+    assert picked == {0.25, 0.35}
+    with pytest.raises(ValueError, match="differs from the fitted one in nq, nv, nu"):
+        ident.model_randomizer(fit)(jaxsim.load_model("<mujoco/>"), jax.random.key(0))
+
+
+def test_other_units_signs_and_first_states_are_suspected():
+    m, data = swings()
+    rest = dataclasses.replace(data, qpos=0 * data.qpos)
+    y = np.asarray(ident.Problem(m, rest, damping(m)).simulate(jnp.log(jnp.array([0.3]))))
+    for factor, words in ((180 / np.pi, "degrees in place of rad"), (-1.0, "the other sign")):
+        with pytest.warns(UserWarning, match=f"measurements of q look like {words}"):
+            ident.identify(m, dataclasses.replace(rest, measured=factor * y), damping(m), iterations=1, horizons=())
+    away = dataclasses.replace(rest, measured=y + 0.5)
+    with pytest.warns(UserWarning, match="begin away from their initial states: the first row of q"):
+        ident.identify(m, away, damping(m), iterations=1, horizons=())
+
+
+def test_parameters_that_nothing_reads_are_refused():
+    m, data = swings()
+    with pytest.raises(ValueError, match="is given 2 times"):
+        ident.Problem(m, data, [*damping(m), *damping(m)])
+    with pytest.raises(ValueError, match="kp is a number of a controller"):
+        ident.Problem(m, data, [ident.gain("kp", 1.0)])
+    with pytest.raises(ValueError, match=r"reads the gain 'kd'; gain parameters are kp"):
+        ident.Problem(m, data, [ident.gain("kp", 1.0)], controller=lambda d, row, gains: gains["kd"] * d.qpos)
+    with pytest.raises(ValueError, match=r"shape \(2,\); expected \(1,\)"):
+        ident.Problem(m, data, [ident.gain("kp", 1.0)], controller=lambda d, row, gains: jnp.ones(2))
+
+
+SECOND = """<body pos="1 0 0"><joint name="other" axis="0 1 0" damping=".1"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -.4" size=".04" mass="1"/></body></worldbody>"""
+TWO = PENDULUM.replace("</worldbody>", SECOND)
+TWO = TWO.replace("</actuator>", '<motor name="second" joint="other"/></actuator>')
+TWO = TWO.replace("</sensor>", '<jointpos name="p" joint="other"/></sensor>')
+
+
+@pytest.mark.parametrize("points", [1, 8])
+def test_delays_of_several_actuators_and_sensors_are_those_of_each(points):
+    m = jaxsim.load_model(TWO.format(d=0.1))
+    rng = np.random.default_rng(0)
+    ctrl = np.sin(rng.uniform(2, 9, (6, 1, 2)) * 0.01 * np.arange(N)[:, None])
+    nothing = {"q": np.zeros((6, N)), "p": np.zeros((6, N))}
+    late = [ident.signal("ctrl_delay", ["motor", "second"], 0.023), ident.signal("delay", ["q", "p"], 0.013)]
+    problem = ident.Problem(m, ident.recordings(m, ctrl, nothing), late)
+    y = problem.simulated(problem.start(np.tile(np.asarray(problem.first), (points, 1))))
+    found = np.concatenate([part[0] for _, part, _ in y])
+
+    def delayed(x, steps):
+        at = np.clip(np.arange(N) - steps, 0, N - 1)
+        return np.stack([[np.interp(at, np.arange(N), c) for c in row.T] for row in x]).swapaxes(1, 2)
+
+    plain = ident.Problem(m, ident.recordings(m, delayed(ctrl, 2.3), nothing), damping(m))
+    expected = delayed(np.asarray(plain.simulate(plain.first)), 1.3)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
 def test_a_profile_of_a_quadratic_cost_is_the_interval_and_uses_no_other_program():

@@ -79,6 +79,12 @@ def test_mass_keeps_the_shape_of_the_body(m):
         (lambda m: ident.parameter(m, "dof_damping", "k"), KeyError, "k"),
         (lambda m: ident.parameter(m, "dof_damping", "j", high=0.05), ValueError, "outside"),
         (lambda m: ident.signal("scale", "s"), ValueError, "scale"),
+        (lambda m: ident.parameter(m, "geom_friction", None, 7), ValueError, "columns 0 to 2, and index is 7"),
+        (
+            lambda m: ident.parameter(m, "dof_damping", "j", prior=(0.1, -1.0)),
+            ValueError,
+            "positive standard deviation",
+        ),
     ],
 )
 def test_errors_name_the_mistake(m, call, error, match):

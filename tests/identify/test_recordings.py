@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxsim
@@ -158,6 +159,8 @@ ARRAYS = {
     "sigma unknown": ({"p": ANGLE}, {"sigma": {"p": 1.0, "acc": 1.0}}, "sigma names acc; measured are p"),
     "initial state": ({"p": ANGLE}, {"qpos": np.zeros(3)}, r"qpos has shape \(3,\); expected \(1, 2\), or \(2,\)"),
     "initial velocity": ({"p": ANGLE}, {"qvel": [np.nan, 0]}, "qvel has entries that are not finite"),
+    "a turn": ({"p": ANGLE + 2 * np.pi * (TIME > 0.1)}, {}, "jumps by a turn: .* use np.unwrap"),
+    "norm": ({"quat": np.tile([0.7, 0.7, 0.7, 0.7], (N, 1))}, {}, "a quaternion of norm 1.4"),
     "times": ({"p": ANGLE}, {"time": TIME[:3]}, r"time has shape \(3,\); expected \(20,\)"),
     "nothing": ({}, {}, "no sensor is measured"),
 }
@@ -221,3 +224,14 @@ def test_a_gap_is_named_and_resampled_to_missing_measurements(m, tmp_path):
 def test_recordings_without_a_measurement_are_refused(m):
     with pytest.raises(ValueError, match=r"all measurements of p are missing \(NaN\)"):
         ident.recordings(m, CTRL, {"p": np.full(N, np.nan)})
+
+
+def test_frames_are_read_as_tables(m):
+    frame = pd.DataFrame(TABLE, columns=HEAD.split(","))
+    found = ident.load_recordings(m, [frame, frame.assign(note="text")], ignore=["note"])
+    assert found.measured.shape == (2, N, 1) and found.names == ("p",)
+    np.testing.assert_allclose(found.ctrl[1], CTRL)
+    frame["p"] = frame["p"].astype("Float64").where(frame.index != 3)
+    assert np.isnan(ident.load_recordings(m, frame).measured[0, 3, 0])
+    with pytest.raises(ValueError, match="frame 0: column 'note' does not hold numbers"):
+        ident.load_recordings(m, frame.assign(note="text"))

@@ -15,11 +15,11 @@ from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.native import compiler, sums, vectors
 from jaxsim.native.c_source import function_units
 from jaxsim.native.compute import has_large_matrices, is_known
-from jaxsim.native.core_program import core_program
+from jaxsim.native.core_program import COPIES, core_program
 from jaxsim.native.function import choices_of
 from jaxsim.native.jaxpr import CORE, MOST_CONSTANTS, flatten
 from jaxsim.native.segments import tables_apart
-from jaxsim.native.stage import stage
+from jaxsim.native.stage import FEWEST_COPIED, copying_state, stage
 from jaxsim.native.sums import sums_in_order
 from tests.paths import MODELS
 
@@ -317,3 +317,26 @@ def test_only_functions_whose_c_is_refused_run_by_xla(monkeypatch):
     finally:
         compiler.shared_library.cache_clear()
     np.testing.assert_allclose(found.qvel, wanted.qvel, rtol=1e-6)
+
+
+@pytest.mark.parametrize("arrays", [2, 6])
+def test_one_call_copies_the_small_state_of_a_batch_in_a_loop(arrays):
+    def turned(_, state):
+        return [0.5 * x + jnp.roll(y, 1) for x, y in zip(state, [*state[1:], state[0]], strict=True)]
+
+    step = stage(lambda model, *state: turned(model, state), "batches")
+    state = [jnp.arange(40.0, dtype=jnp.float32).reshape(8, 5) + i for i in range(arrays)]
+
+    def run(state):
+        batch = jax.vmap(lambda *x: step(None, *x))
+        return jax.lax.fori_loop(0, 9, lambda _, s: batch(*s), state)
+
+    assert compiler.target_of(COPIES) not in jax.jit(lambda s: run(s)).lower(state).as_text()
+    with copying_state():
+        program = jax.jit(run).lower(state)
+    assert (compiler.target_of(COPIES) in program.as_text()) == (arrays >= FEWEST_COPIED)
+    wanted = state
+    for _ in range(9):
+        wanted = jax.vmap(lambda *x: turned(None, x))(*wanted)
+    for x, y in zip(program.compile()(state), wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)
