@@ -32,7 +32,7 @@ class Recordings:
     __repr__ = describe_struct
 
     def chosen(self, which: Any) -> "Recordings":
-        """The trajectories with these indices, or of a mask (k,)."""
+        """Return the trajectories with these indices, or of a mask (k,)."""
         qpos, qvel, ctrl, measured = (x[which] for x in (self.qpos, self.qvel, self.ctrl, self.measured))
         states = None if self.states is None else (self.states[0][which], self.states[1][which])
         return Recordings(qpos, qvel, ctrl, measured, self.names, self.sigma, states)

@@ -27,7 +27,7 @@ def is_log(path: Path | str) -> bool:
 
 
 def read_log(path: Path, channels: Mapping[str, str], width: Mapping[str, int]) -> dict[str, Signal]:
-    """Signals of a log by name, in the order of their times, from channels "TOPIC:FIELD" of so many numbers.
+    """Read signals of a log by name, in the order of their times, from channels "TOPIC:FIELD" of so many numbers.
 
     Times are those of the messages' headers, if all that are read have one, otherwise those of the log. Raises
     ValueError for a topic without messages, or a field that they do not have; ImportError without the packages.
@@ -58,7 +58,7 @@ def read_log(path: Path, channels: Mapping[str, str], width: Mapping[str, int]) 
 
 
 def common_times(signals: Mapping[str, Signal], timestep: float) -> np.ndarray:
-    """Times (n,) of steps within all signals. Raises ValueError where there is no such time."""
+    """Return the times (n,) of steps within all signals. Raises ValueError where there is no such time."""
     begin, end = max(t[0] for t, _ in signals.values()), min(t[-1] for t, _ in signals.values())
     if end < begin:
         spans = ", ".join(f"{name} {t[0]:.6g} to {t[-1]:.6g} s" for name, (t, _) in signals.items())

@@ -38,7 +38,7 @@ def check_rows(m: Model, name: str, values: np.ndarray) -> None:
 def suspicious(
     m: Model, names: Sequence[str], simulated: np.ndarray, measured: np.ndarray, sigma: np.ndarray, is_known: bool
 ) -> list[str]:
-    """A sentence for each sensor whose rows (k, n, ny) look like another unit or sign, or one on first states.
+    """Return a sentence for each sensor whose rows (k, n, ny) look like another unit or sign, or one on first states.
 
     `simulated` are those at the start of the fit. `is_known`: whether initial states are not fitted.
     """

@@ -15,7 +15,7 @@ SIZES = ("nq", "nv", "nu", "nbody", "njnt", "ngeom", "ntendon")
 
 
 def model_randomizer(fit: Fit, posterior: Posterior | None = None) -> Callable[[Model, Array], Model]:
-    """Function `(model, rng) -> model` that draws the fitted parameters, for `envs.DomainRandomization`.
+    """Return a function `(model, rng) -> model` that draws the fitted parameters, for `envs.DomainRandomization`.
 
     Draws are those of `posterior`, or by default normal with the covariance of the fit, in the coordinates that were
     fitted (logarithms with `log=True`) and within their bounds. Other numbers of the model stay.

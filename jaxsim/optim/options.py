@@ -34,8 +34,8 @@ class Ilqr:
 
     `tolerance`: fraction of the cost; the search stops after an iteration that decreases the cost by less. `damping`:
     initial regularisation of the control Hessian. `penalty`: initial weight of squared constraints. `violation`:
-    largest allowed violation of a constraint. `rough`: the `tolerance` of searches before the
-    last, where models are softened.
+    largest allowed violation of a constraint. `rough`: the `tolerance` of searches before the last, where models are
+    softened.
     """
 
     iterations: int = 100
