@@ -19,7 +19,11 @@ FAULTS = {
         "def f():\n    import jaxsim.engine.step.forward\n",
         "jaxsim.math must not import",
     ),
-    "a sub-package above": ("jaxsim/engine/solver/a.py", "import jaxsim.engine.step.forward\n", "solver must not import"),
+    "a sub-package above": (
+        "jaxsim/engine/solver/a.py",
+        "import jaxsim.engine.step.forward\n",
+        "solver must not import",
+    ),
     "no package": ("jaxsim/attic/a.py", "", "jaxsim.attic.a has no place in PACKAGES"),
     "text in the engine": (
         "jaxsim/engine/islands/sleep.py",
@@ -40,10 +44,10 @@ FAULTS = {
         "def f():\n    import jaxsim.math.c\n",
         "circle of imports: jaxsim.math.b, jaxsim.math.c",
     ),
-    "a circle of rooms": (
+    "a circle of packages": (
         "jaxsim/compiler/a.py",
         "import jaxsim.io.a\n",
-        "a circle of rooms: jaxsim.compiler, jaxsim.io",
+        "a circle of packages: jaxsim.compiler, jaxsim.io",
     ),
     "tests in ci": ("ci/a.py", "from tests.a import x\n", "ci must not import tests.a.x"),
     "ci in tests": ("tests/a.py", "import ci.a\n", "tests must not import ci.a"),
