@@ -4,8 +4,8 @@
 
 Prints a line for each import that breaks a rule and exits with 1 if there is one. The rules:
 
-- A room, which is a folder, imports only rooms below it and of its own line: `ROOMS`, lowest first.
-- Neither modules nor rooms form a circle. Imports inside functions and those for type checkers count.
+- A package, which is a folder, imports only packages below it and of its own line: `PACKAGES`, lowest first.
+- Neither modules nor packages form a circle. Imports inside functions and those for type checkers count.
 - No module uses a private name (`_name`) of another module.
 - The tests and the scripts of `ci/` do not import each other. What both need lies in `validation/`.
 - A name that is imported from a module of ours exists there.
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
-# Lowest first; rooms of one line may import each other, but not in a circle. A module's room is the longest name above.
-ROOMS = (
+# Lowest first; packages of one line may import each other, but not in a circle. A module's is the longest name above.
+PACKAGES = (
     ("jaxsim.math", "jaxsim.xla"),
     ("jaxsim.core", "jaxsim.native"),
     ("jaxsim.interface", "jaxsim.mjcf"),
@@ -39,7 +39,7 @@ ROOMS = (
     ("validation", "tests", "ci"),
 )
 TOPS = ("jaxsim", "validation", "tests", "ci")
-LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+LEVEL = {package: level for level, packages in enumerate(PACKAGES) for package in packages}
 # What the order alone would let pass: the front end knows neither JAX nor physics, the engine no text.
 FORBIDDEN = {
     "jaxsim.mjcf": ("jax", "jaxsim.math", "jaxsim.xla", "jaxsim.native"),
@@ -108,22 +108,22 @@ class Checker:
         found = (n for p in packages(name) for n in (p, f"{p}.__init__") if n in self.modules)
         return next(found, None)
 
-    def room(self, name: str) -> str | None:
-        """The room of a module."""
+    def package(self, name: str) -> str | None:
+        """The package of a module."""
         return next((p for p in packages(name) if p in LEVEL), None)
 
     def directions(self, module: Module) -> Iterator[str]:
         """Imports that point up, that are forbidden, or of optional packages."""
-        room = self.room(module.name)
-        if room is None:
-            yield f"{module.path}: {module.name} has no place in ROOMS"
+        package = self.package(module.name)
+        if package is None:
+            yield f"{module.path}: {module.name} has no place in PACKAGES"
             return
         for line, name in module.imports:
             target = self.target(name)
-            place = target and self.room(target)
-            barred = [p for room, places in FORBIDDEN.items() if inside(module.name, (room,)) for p in places]
-            if inside(name, tuple(barred)) or (place and LEVEL[place] > LEVEL[room]):
-                yield f"{module.path}:{line}: {room} must not import {name}"
+            place = target and self.package(target)
+            barred = [p for package, places in FORBIDDEN.items() if inside(module.name, (package,)) for p in places]
+            if inside(name, tuple(barred)) or (place and LEVEL[place] > LEVEL[package]):
+                yield f"{module.path}:{line}: {package} must not import {name}"
             top = name.partition(".")[0]
             if inside(module.name, ("jaxsim",)) and not inside(module.name, OPTIONAL.get(top, ("jaxsim",))):
                 yield f"{module.path}:{line}: jaxsim must work without {top}"
@@ -157,12 +157,12 @@ class Checker:
                     yield f"{module.path}:{node.lineno}: {whole}.{node.attr} is private"
 
     def circles(self) -> Iterator[str]:
-        """Groups of modules, or of rooms, of which each imports, in the end, itself."""
+        """Groups of modules, or of packages, of which each imports, in the end, itself."""
         modules = {m.name: {t for _, n in m.imports if (t := self.target(n))} for m in self.modules.values()}
-        rooms: dict[str, set[str]] = {}
+        packages: dict[str, set[str]] = {}
         for name, targets in modules.items():
-            rooms.setdefault(self.room(name) or name, set()).update(self.room(t) or t for t in targets)
-        for graph, kind in ((modules, "imports"), (rooms, "rooms")):
+            packages.setdefault(self.package(name) or name, set()).update(self.package(t) or t for t in targets)
+        for graph, kind in ((modules, "imports"), (packages, "packages")):
             yield from (f"a circle of {kind}: {', '.join(sorted(group))}" for group in circles_of(graph))
 
     def problems(self) -> Iterator[str]:

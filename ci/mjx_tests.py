@@ -248,7 +248,7 @@ def rows(out: Path) -> list[dict[str, str]]:
 def kind_of(row: dict[str, str], reach: Reach) -> str:
     """The column of the table in which a test is counted.
 
-    "limitation": the test wants an error for what works here, or that a field of MuJoCo's is absent.
+    "limitation": the test expects an error for what works here, or that a field of MuJoCo's is absent.
     """
     if row["kind"] == "skip" or OTHER_IMPLEMENTATION.search(row["error"]):
         return "device"

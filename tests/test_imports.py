@@ -1,4 +1,4 @@
-"""What an import may do: follow the direction of the rooms, and nothing else."""
+"""What an import may do: follow the direction of the packages, and nothing else."""
 
 import subprocess
 import sys
@@ -14,13 +14,17 @@ def test_imports_point_one_way():
 
 
 FAULTS = {
-    "a room above": (
+    "a package above": (
         "jaxsim/math/a.py",
         "def f():\n    import jaxsim.engine.step.forward\n",
         "jaxsim.math must not import",
     ),
-    "a sub-room above": ("jaxsim/engine/solver/a.py", "import jaxsim.engine.step.forward\n", "solver must not import"),
-    "no room": ("jaxsim/attic/a.py", "", "jaxsim.attic.a has no place in ROOMS"),
+    "a sub-package above": (
+        "jaxsim/engine/solver/a.py",
+        "import jaxsim.engine.step.forward\n",
+        "solver must not import",
+    ),
+    "no package": ("jaxsim/attic/a.py", "", "jaxsim.attic.a has no place in PACKAGES"),
     "text in the engine": (
         "jaxsim/engine/islands/sleep.py",
         "import jaxsim.mjcf\n",
@@ -40,10 +44,10 @@ FAULTS = {
         "def f():\n    import jaxsim.math.c\n",
         "circle of imports: jaxsim.math.b, jaxsim.math.c",
     ),
-    "a circle of rooms": (
+    "a circle of packages": (
         "jaxsim/compiler/a.py",
         "import jaxsim.io.a\n",
-        "a circle of rooms: jaxsim.compiler, jaxsim.io",
+        "a circle of packages: jaxsim.compiler, jaxsim.io",
     ),
     "tests in ci": ("ci/a.py", "from tests.a import x\n", "ci must not import tests.a.x"),
     "ci in tests": ("tests/a.py", "import ci.a\n", "tests must not import ci.a"),

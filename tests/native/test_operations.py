@@ -120,7 +120,7 @@ def sums_up_to(x):
 
 
 def kept(x):
-    """What three loops read, too dear to compute three times."""
+    """What three loops read, too expensive to compute three times."""
     y = jnp.exp(jnp.sin(x) * jnp.cos(x))
     return jnp.roll(y, 1) * y, y.sum(), y[::-1]
 

@@ -209,7 +209,7 @@ def _contacts_of_pair(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) 
     """Compute the contacts of two geoms (2,): a flag and a row for each slot, then the number dropped."""
     collider = kind.collider
     first = x.contexts if collider.setup else ()
-    count = {"count": jnp.int32(1)} if is_counted(collider) and not collider.dear else {}
+    count = {"count": jnp.int32(1)} if is_counted(collider) and not collider.expensive else {}
     found = collider.function(*first, *(_geom(x, geom[i : i + 1]) for i in (0, 1)), margin[None], **count)
     slots = found.dist.shape[1]
     parts = [found.valid[0][:, None], found.dist[0][:, None], found.pos[0], found.normal[0]]

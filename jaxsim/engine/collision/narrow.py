@@ -104,7 +104,7 @@ def row_width(groups: list[PairGroup]) -> int:
 
 def is_counted(collider: Collider) -> bool:
     """Return whether a collider takes the number of real pairs."""
-    return collider.searches or collider.dear
+    return collider.searches or collider.expensive
 
 
 def contacts_of_group(m: Any, x: NarrowInputs, pairs: Candidates, group: PairGroup, context: Any) -> GroupContacts:
@@ -162,7 +162,7 @@ def _function(collider: Collider, context: Any) -> Callable[..., PairContacts]:
     """Return the function of a collider, with its context."""
     if collider.setup:
         return partial(collider.function, context)
-    return partial(in_turn, collider.function) if collider.dear else collider.function
+    return partial(in_turn, collider.function) if collider.expensive else collider.function
 
 
 def _bounds_touch(x: NarrowInputs, plane: bool, margin: Array, group: PairGroup) -> Array:

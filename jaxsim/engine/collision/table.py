@@ -26,7 +26,8 @@ class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> PairContacts` (see `shapes`), the most contacts of a pair, and its cost.
 
     The run time of a collider that `searches` grows with the number of pairs (`native.pool`): it also takes `count`,
-    the number of real pairs, which come first. A `dear` collider is called through `in_turn` which takes `count` too.
+    the number of real pairs, which come first. An `expensive` collider is called through `in_turn`, which takes `count`
+    too.
 
     `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a
     bound test and compaction before the narrow phase. `setup(m, g1, g2)`, if given, makes the function's first
@@ -40,7 +41,7 @@ class Collider(NamedTuple):
     cost: int
     setup: Callable | None = None
     searches: bool = False
-    dear: bool = False
+    expensive: bool = False
     tangent: bool = False
     in_sequence: bool = True
     general: Callable | None = None
@@ -59,8 +60,8 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
     (G.SPHERE, G.BOX): Collider(sphere_box, 1, 100),
     (G.CAPSULE, G.CAPSULE): Collider(capsule_capsule, 2, 200),
-    (G.CAPSULE, G.BOX): Collider(capsule_box, 2, 1000, dear=True),
-    (G.BOX, G.BOX): Collider(box_box, 8, 4000, dear=True),
+    (G.CAPSULE, G.BOX): Collider(capsule_box, 2, 1000, expensive=True),
+    (G.BOX, G.BOX): Collider(box_box, 8, 4000, expensive=True),
 }
 for _pair, _ncon in {
     (G.SPHERE, G.ELLIPSOID): 1,

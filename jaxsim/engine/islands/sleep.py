@@ -198,9 +198,9 @@ def _cycles(asleep: Array) -> Array:
     """Return the smallest tree of each sleeping tree's cycle, by pointer jumping; an awake tree itself."""
     n = len(asleep)
     label = jnp.arange(n, dtype=jnp.int32)
-    hop = jnp.where(asleep >= 0, asleep, label)
+    successor = jnp.where(asleep >= 0, asleep, label)
     for _ in range(max(1, int(np.ceil(np.log2(n))) + 1)):
-        label, hop = jnp.minimum(label, label[hop]), hop[hop]
+        label, successor = jnp.minimum(label, label[successor]), successor[successor]
     return label
 
 
