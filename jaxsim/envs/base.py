@@ -57,7 +57,7 @@ class State:
         return self.data
 
     def replace(self, **changes: Any) -> "State":
-        """A copy with some fields changed; `pipeline_state` is another name for `data`."""
+        """Return a copy with some fields changed; `pipeline_state` is another name for `data`."""
         if "pipeline_state" in changes:
             changes["data"] = changes.pop("pipeline_state")
         return dataclasses.replace(self, **changes)
@@ -81,7 +81,7 @@ class Config:
 
 
 def model_path(name: str) -> Path:
-    """Path of a model file that comes with jaxsim. Raises FileNotFoundError, which lists them, for another name."""
+    """Return the path of a model file of jaxsim. Raises FileNotFoundError, which lists them, for another name."""
     package = Path(jaxsim.__file__).parent
     for folder in (package / "models", package.parent / "models"):
         if (folder / name).is_file():
@@ -91,7 +91,7 @@ def model_path(name: str) -> Path:
 
 
 def load(config: Config) -> Model:
-    """Compiled model of a config, with its time step set."""
+    """Load and compile the model of a config, and set its time step."""
     m = config.model
     if not isinstance(m, Model):
         if isinstance(m, str) and not m.lstrip().startswith("<") and not Path(m).is_file():
@@ -103,12 +103,12 @@ def load(config: Config) -> Model:
 
 
 def raw_key(rng: Array) -> Array:
-    """Integers of a random key, which can be stored, masked and saved like any other array."""
+    """Return the integers of a random key, which can be stored, masked and saved like any other array."""
     return jax.random.key_data(rng) if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key) else rng
 
 
 def first_state(env: Any, rng: Array, last: Info | None = None) -> State:
-    """First state of an episode of `env`; `last` holds its `lasting` entries of `info` as the last episode left them.
+    """Begin an episode of `env`; `last` holds its `lasting` entries of `info` as the last episode left them.
 
     An environment without such entries has a `reset` of the key alone.
     """
@@ -151,44 +151,44 @@ class Env:
     # Hooks that a task overrides.
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """Random first state, and the task's own entries of `info`; the default is qpos0 and none."""
+        """Draw a random first state, and the task's own entries of `info`; the default is qpos0 and none."""
         del rng
         return jaxsim.make_data(self.model), {}
 
     def prepare(self, data: Data) -> Data:
-        """First state with the derived fields that `observe` reads; the default is `forward`, with all sensors.
+        """Compute the derived fields of a first state that `observe` reads; the default is `forward`, with all sensors.
 
         A task that reads fewer fields can call less, such as `kinematics`: resets get cheaper and compile faster.
         """
         return jaxsim.forward(self.model, data)
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """Controls (nu,) of an action in [-1, 1]; the default maps it to the control ranges."""
+        """Convert an action in [-1, 1] to controls (nu,); the default maps it to the control ranges."""
         del data, info
         middle, half = (self._high + self._low) / 2, (self._high - self._low) / 2
         return jnp.clip(action, -1, 1) * half.astype(action.dtype) + middle.astype(action.dtype)
 
     def physics(self, data: Data, control: Array, info: Info) -> Data:
-        """Data after the physics steps of one action; the default holds the controls constant."""
+        """Advance the data by the physics steps of one action; the default holds the controls constant."""
         del info
         return simulate(self.model, data, control, self.n_substeps)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` after the physics of a step (new commands, last actions); the default returns it unchanged."""
+        """Update `info` after the physics of a step (new commands, last actions); the default returns it unchanged."""
         del data, action, rng
         return info
 
     def observe(self, data: Data, info: Info) -> Any:
-        """Observation, an array or a mapping of arrays; the default is qpos and qvel."""
+        """Compute the observation, an array or a mapping of arrays; the default is qpos and qvel."""
         del info
         return jnp.concatenate([data.qpos, data.qvel])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward of a step, and its terms by name, which are logged as metrics."""
+        """Compute the reward of a step, and its terms by name, which are logged as metrics."""
         raise NotImplementedError(f"{type(self).__name__} has no reward: define score(before, data, action, info)")
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the episode terminates in this state; the time limit is the wrappers'."""
+        """Return whether the episode terminates in this state; the time limit is the wrappers'."""
         del info
         return jnp.zeros((), bool) & (data.time < 0)
 
@@ -235,7 +235,7 @@ class Env:
         return other
 
     def reset(self, rng: Array) -> State:
-        """First state of an episode, drawn with the key `rng`."""
+        """Reset the environment to the first state of an episode, drawn with the key `rng`."""
         carried, draw = jax.random.split(rng)
         data, info = self.initial(draw)
         data = self.prepare(data)
@@ -260,7 +260,7 @@ class Env:
         return self._term_names
 
     def step(self, state: State, action: Array) -> State:
-        """State after one action: `n_substeps` physics steps, then reward and observation.
+        """Advance the state by one action: `n_substeps` physics steps, then reward and observation.
 
         A world that diverges ends its episode: it is reset to the model's initial state, its reward and observation are
         zero, and `metrics["diverged"]` is one.
@@ -297,7 +297,7 @@ class KinematicEnv(Env):
     """An environment whose observations read the kinematics at most: resets compute no more."""
 
     def prepare(self, data: Data) -> Data:
-        """First state with its kinematics."""
+        """Compute the kinematics of a first state."""
         return jaxsim.kinematics(self.model, data)
 
 
@@ -307,13 +307,13 @@ def _like(new: Any, old: Any) -> Any:
 
 
 def simulate(m: Model, d: Data, ctrl: Array, nstep: int) -> Data:
-    """Data after `nstep` physics steps under a constant control; derivatives keep the state before each of them."""
+    """Advance data by `nstep` physics steps under a constant control; derivatives keep the state before each one."""
     step, d = partial(step_of_state, m), d.replace(ctrl=ctrl)
     return step(d) if nstep == 1 else jax.lax.fori_loop(0, nstep, lambda _, d: step(d), d)
 
 
 def diverged(data: Data, obs: Any, reward: Array) -> Array:
-    """Whether a world diverged: the engine restarted it, or its state, observation or reward is not finite."""
+    """Return whether a world diverged: the engine restarted it, or its state, observation or reward is not finite."""
     bad = data.warning.number[np.array(DIVERGED)].sum() > 0
     for x in (data.qpos, data.qvel, reward, *jax.tree.leaves(obs)):
         bad |= ~jnp.isfinite(x).all()

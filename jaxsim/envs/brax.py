@@ -22,11 +22,11 @@ class BraxBatch(Wrapper):
     """
 
     def reset(self, rng: Array) -> State:
-        """First states of all worlds; `rng` has one key for each world."""
+        """Reset all worlds to their first states; `rng` has one key for each world."""
         return self._with_brax_info(self.env.reset(rng))
 
     def step(self, state: State, action: Array) -> State:
-        """States of all worlds after one action each."""
+        """Advance the states of all worlds by one action each."""
         steps = jnp.where(state.info["episode_done"] > 0, 0, state.info["steps"]).astype(jnp.int32)
         return self._with_brax_info(self.env.step(state.replace(info={**state.info, "steps": steps}), action))
 

@@ -85,18 +85,18 @@ class PackedWorld:
         self._buffers = self.packing.pack(state)
 
     def read(self, name: str) -> Any:
-        """A field of the state on the host, in memory of its own."""
+        """Copy a field of the state to the host, into memory of its own."""
         assert self.packing is not None
         found = self.packing.read(self._buffers, name)
         return np.array(found) if isinstance(found, np.ndarray) else jax.tree.map(np.array, found)
 
     def number(self, name: str) -> float:
-        """A field of the state that is one number."""
+        """Read a field of the state that is one number."""
         assert self.packing is not None
         return self.packing.read(self._buffers, name).item()
 
     def numbers(self, name: str) -> dict[str, float]:
-        """A field of the state that is a dictionary of numbers."""
+        """Read a field of the state that is a dictionary of numbers."""
         assert self.packing is not None
         return {key: value.item() for key, value in self.packing.read(self._buffers, name).items()}
 
@@ -164,7 +164,7 @@ class GymEnv(gymnasium.Env):
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict]:
-        """First observation of an episode, and its metrics; without a seed, the sequence of episodes goes on."""
+        """Begin an episode: its first observation and metrics; without a seed, the sequence of episodes goes on."""
         super().reset(seed=seed)
         key = jax.random.PRNGKey(int(self.np_random.integers(2**31)))
         self._world.reset(key)
@@ -172,7 +172,7 @@ class GymEnv(gymnasium.Env):
         return self._world.read("obs"), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Observation, reward, whether the episode ended by itself or by its length, and metrics."""
+        """Take one action: observation, reward, whether the episode ended by itself or by its length, and metrics."""
         world = self._world
         if world.packing is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
@@ -183,7 +183,7 @@ class GymEnv(gymnasium.Env):
         return world.read("obs"), float(world.number("reward")), terminal, truncated, self._info()
 
     def render(self) -> np.ndarray | None:
-        """Picture of the world (height, width, 3), bytes; None without a `render_mode`."""
+        """Render a picture of the world (height, width, 3), bytes; None without a `render_mode`."""
         if self.render_mode is None or self._world.packing is None:
             return None
         from jaxsim.viewer.render import render
@@ -240,7 +240,7 @@ class GymVectorEnv(VectorEnv):
         self._rng = None
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict]:
-        """First observations of all worlds, or of those in `options["reset_mask"]`."""
+        """Reset all worlds, or those in `options["reset_mask"]`, and return their first observations."""
         super().reset(seed=seed)
         if seed is not None or self._rng is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
@@ -261,7 +261,7 @@ class GymVectorEnv(VectorEnv):
         return self._out(self._state.obs), self._infos(self._state)
 
     def step(self, actions: Array) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Results of one action in each world; `autoreset_mode` says what happens where an episode ended."""
+        """Take one action in each world; `autoreset_mode` says what happens where an episode ended."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         if np.shape(actions) != (self.num_envs, self.env.action_size):
@@ -280,7 +280,7 @@ class GymVectorEnv(VectorEnv):
         return (*(self._out(x) for x in out), infos)
 
     def state(self) -> State:
-        """Current state of the batch, on the device."""
+        """Return the current state of the batch, on the device."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset first")
         return self._state

@@ -49,7 +49,7 @@ class Mixed:
         return self._shape
 
     def reset(self, rng: Array) -> State:
-        """First states of all worlds; `rng` has one key for each world."""
+        """Reset all worlds to their first states; `rng` has one key for each world."""
         if rng.shape[0] != sum(self.worlds):
             raise ValueError(f"reset takes {sum(self.worlds)} keys, one for each world, not {rng.shape[0]}")
         ends = [sum(self.worlds[: i + 1]) for i in range(len(self.worlds))]
@@ -57,7 +57,7 @@ class Mixed:
         return self._together([g.reset(k) for g, k in zip(self.groups, keys, strict=True)])
 
     def step(self, state: State, action: Array) -> State:
-        """States of all worlds after one action (nworld, action_size) each."""
+        """Advance the states of all worlds by one action (nworld, action_size) each."""
         expected = (state.done.shape[0], self.action_size)
         if jnp.shape(action) != expected:
             raise ValueError(f"actions of these groups have shape {expected}, not {jnp.shape(action)}")

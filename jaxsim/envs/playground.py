@@ -81,7 +81,7 @@ class Playground:
         return observation_size(self)
 
     def reset(self, rng: Array) -> State:
-        """First state of an episode."""
+        """Reset the environment to the first state of an episode."""
         with _replaced_mjx(self._models):
             state = self.env.reset(rng)
         self._state_type = type(state)
@@ -90,7 +90,7 @@ class Playground:
         return State(state.data, state.obs, zero, zero, {**metrics, "diverged": zero}, dict(state.info))
 
     def step(self, state: State, action: Array) -> State:
-        """State after one action."""
+        """Advance the state by one action."""
         if jnp.shape(action) != (self.action_size,):
             name = type(self.env).__name__
             raise ValueError(f"an action of {name} has shape ({self.action_size},), not {jnp.shape(action)}")
@@ -118,7 +118,7 @@ def _of_the_kind_of(x: Any, old: Any) -> Array:
 
 
 def load(name: str, **overrides: Any) -> Playground:
-    """Environment by its name in Playground's registry; `overrides` change its config.
+    """Load an environment by its name in Playground's registry; `overrides` change its config.
 
     Raises ImportError that names the package to install, ValueError for an unknown name, UnsupportedError for a feature
     that jaxsim does not have.

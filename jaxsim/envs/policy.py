@@ -49,7 +49,7 @@ class Policy:
         return (jnp if isinstance(action, Tracer) else np).clip(action, -1, 1)
 
     def unclipped(self, obs: Any) -> Any:
-        """Action before it is clipped to [-1, 1]: this has derivatives everywhere."""
+        """Compute the action before it is clipped to [-1, 1]: this has derivatives everywhere."""
         x = obs[self.key] if isinstance(obs, Mapping) else obs
         xp = jnp if isinstance(x, Tracer) else np
         x = xp.asarray(x)
@@ -75,7 +75,7 @@ class Policy:
 
 
 def patches(pictures: Any, width: int) -> Any:
-    """Squares of `width` pixels of pictures (..., h, w, c), as (..., h / width, w / width, width * width * c).
+    """Cut pictures (..., h, w, c) into squares of `width` pixels, as (..., h / width, w / width, width * width * c).
 
     Rows and columns that do not fill a square are left out.
     """
@@ -128,6 +128,6 @@ def save_policy(
 
 
 def load_policy(path: str | os.PathLike) -> Policy:
-    """Policy of a file of `save_policy`, such as `policy.npz` of a training run: `action = policy(obs)`."""
+    """Load the policy of a file of `save_policy`, such as `policy.npz` of a training run: `action = policy(obs)`."""
     with np.load(path, allow_pickle=False) as file:
         return Policy(dict(file))

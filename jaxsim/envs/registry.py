@@ -52,7 +52,7 @@ def _origin(make_env: Callable[[Any], Env]) -> tuple[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all registered environments, sorted."""
+    """List the names of all registered environments, sorted."""
     return tuple(sorted(_ENTRIES))
 
 
@@ -85,12 +85,12 @@ def _import(module: str) -> None:
 
 
 def default_config(name: str) -> Config:
-    """Default config of an environment. Raises KeyError, with the nearest names, for an unknown one."""
+    """Return the default config of an environment. Raises KeyError, with the nearest names, for an unknown one."""
     return _entry(name)[1]
 
 
 def make(name: str, config: Config | None = None, **changes: Any) -> Env:
-    """Environment of that name, on its default config or the one given, with some fields changed.
+    """Make the environment of that name, on its default config or the one given, with some fields changed.
 
     Raises KeyError for an unknown name, ImportError or FileNotFoundError for an unknown module, and TypeError, with the
     nearest field, for an unknown field.

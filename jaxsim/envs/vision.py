@@ -111,7 +111,7 @@ class Vision(Wrapper):
         return {**getattr(self.env, "observation_bounds", {}), **dict.fromkeys(self.views, (0.0, 1.0))}
 
     def look(self, data: Data, model: Model | None = None, draw: Array | bool = True) -> dict[str, Array]:
-        """Pictures (height, width, channels) of a state by name, without noise.
+        """Render pictures (height, width, channels) of a state by name, without noise.
 
         `model`: what is seen, by default the environment's. `draw`: if false, no ray is cast and pictures are zero.
         """
@@ -130,7 +130,7 @@ class Vision(Wrapper):
         return found
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First state; all pictures of its observation are the same."""
+        """Reset the environment; all pictures of the first observation are the same."""
         rng, look, late, noise = jax.random.split(rng, 4)
         state = first_state(self.env, rng, last)
         own = {"age": jnp.int32(0), "delay": jax.random.randint(late, (), self.least, self.most + 1)}
@@ -145,7 +145,7 @@ class Vision(Wrapper):
         return self._seen(state, own, jnp.zeros(self.action_size, state.reward.dtype))
 
     def step(self, state: State, action: Array) -> State:
-        """State after one action, with a new picture where one is due."""
+        """Advance the state by one action, with a new picture where one is due."""
         own = state.info["vision"]
         state = self.env.step(state, action)
         own = {**own, "age": own["age"] + 1}
@@ -200,7 +200,7 @@ class VisionConfig(Config):
 
 
 def make_vision(task: Callable[[Any], Any], config: VisionConfig) -> Vision:
-    """Task whose policy observes only the last pictures of a camera and its last action."""
+    """Make a task whose policy observes only the last pictures of a camera and its last action."""
     view = (config.camera, config.picture, config.size, config.frames, config.reach)
     return Vision(task(config), *view, samples=config.samples)
 
@@ -208,7 +208,7 @@ def make_vision(task: Callable[[Any], Any], config: VisionConfig) -> Vision:
 def random_look(
     colours: float = 0.0, light: float = 0.0, position: float = 0.0, angle: float = 0.0, lens: float = 0.0
 ) -> Callable[[Model, Array], Model]:
-    """Function `(model, rng) -> model` that draws colours, lights and cameras, for `Vision`.
+    """Make a function `(model, rng) -> model` that draws colours, lights and cameras, for `Vision`.
 
     All amounts are half the range of a uniform distribution. The headlight stays as it is.
 

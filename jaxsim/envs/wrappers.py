@@ -24,11 +24,11 @@ class Wrapper:
         self.env = env
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First state of the inner environment; `last` holds entries of the last episode (`Env.lasting`)."""
+        """Reset the inner environment; `last` holds entries of the last episode (`Env.lasting`)."""
         return first_state(self.env, rng, last)
 
     def step(self, state: State, action: Array) -> State:
-        """State of the inner environment after one action."""
+        """Advance the inner environment by one action."""
         return self.env.step(state, action)
 
     @property
@@ -62,7 +62,7 @@ class ModelDraw:
         jax.eval_shape(self.numbers, like, jax.random.PRNGKey(0))
 
     def numbers(self, nominal: Model, rng: Array) -> dict[str, Array]:
-        """Newly drawn numbers."""
+        """Draw new numbers."""
         drawn = self._draw(nominal, rng)
         if jax.tree.structure(drawn) != jax.tree.structure(nominal):
             raise ValueError("domain randomisation may change numbers of a model only, not its structure")
@@ -74,7 +74,7 @@ class ModelDraw:
         return {self._names[i]: new[i] for i in self._changed}
 
     def model(self, nominal: Model, drawn: dict[str, Array]) -> Model:
-        """The model with the numbers drawn."""
+        """Return the model with the numbers drawn."""
         leaves, structure = jax.tree.flatten(nominal)
         for i in self._changed or ():
             leaves[i] = drawn[self._names[i]]
@@ -95,14 +95,14 @@ class DomainRandomization(Wrapper):
         return self.env.with_model(self._models.model(self.env.model, drawn))
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First state, with a newly drawn model."""
+        """Reset the environment, with a newly drawn model."""
         draw, rng = jax.random.split(rng)
         drawn = self._models.numbers(self.env.model, draw)
         state = first_state(self._inner(drawn), rng, last)
         return state.replace(info={**state.info, "model": drawn})
 
     def step(self, state: State, action: Array) -> State:
-        """State after one action, with the model drawn for this episode."""
+        """Advance the state by one action, with the model drawn for this episode."""
         return self._inner(state.info["model"]).step(state, action)
 
 
@@ -121,7 +121,7 @@ class ActionRepeat(Wrapper):
         return self.env.dt * self.repeat
 
     def step(self, state: State, action: Array) -> State:
-        """State after `repeat` steps of the inner environment."""
+        """Advance the state by `repeat` steps of the inner environment."""
 
         def again(_: Array, state: State) -> State:
             new = self.env.step(state, action)
@@ -146,7 +146,7 @@ class ActionDelay(Wrapper):
             raise ValueError(f"delay={delay}: expected 0 <= least <= most")
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First state, with a newly drawn delay."""
+        """Reset the environment, with a newly drawn delay."""
         draw, rng = jax.random.split(rng)
         state = first_state(self.env, rng, last)
         delay = jax.random.randint(draw, (), self.least, self.most + 1)
@@ -154,7 +154,7 @@ class ActionDelay(Wrapper):
         return state.replace(info={**state.info, "delay": delay, "delayed": queue})
 
     def step(self, state: State, action: Array) -> State:
-        """State after the action of `delay` steps ago."""
+        """Advance the state by the action of `delay` steps ago."""
         queue = state.info["delayed"]
         if jnp.shape(action) != queue.shape[1:]:  # the inner environment raises the error
             return self.env.step(state, action)
@@ -166,13 +166,13 @@ class Vectorize(Wrapper):
     """Batch of worlds: `reset` takes keys (nworld, ...) and `step` actions (nworld, action_size)."""
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First states of all worlds."""
+        """Reset all worlds to their first states."""
         if last is None:
             return jax.vmap(lambda rng: first_state(self.env, rng))(rng)
         return jax.vmap(lambda rng, last: first_state(self.env, rng, last))(rng, last)
 
     def step(self, state: State, action: Array) -> State:
-        """States of all worlds after one action each."""
+        """Advance the states of all worlds by one action each."""
         if jnp.ndim(action) != 2 or action.shape[0] != state.done.shape[0]:
             expected = (state.done.shape[0], self.action_size)
             raise ValueError(f"actions of a batch have shape {expected}, not {jnp.shape(action)}")
@@ -201,7 +201,7 @@ class AutoReset(Wrapper):
         self.episode_length, self.stagger = episode_length, stagger
 
     def reset(self, rng: Array) -> State:
-        """First states of all worlds; `rng` has one key for each world."""
+        """Reset all worlds to their first states; `rng` has one key for each world."""
         keys = jax.vmap(lambda k: jax.random.split(k, 3))(rng)
         state = self.env.reset(keys[:, 0])
         zero = jnp.zeros_like(state.reward)
@@ -223,7 +223,7 @@ class AutoReset(Wrapper):
         return state.replace(info={**state.info, **own})
 
     def step(self, state: State, action: Array) -> State:
-        """States after one action each, with new first states where episodes ended."""
+        """Advance the states by one action each, with new first states where episodes ended."""
         state = self.env.step(state.replace(done=jnp.zeros_like(state.done)), action)
         info = state.info
         steps = info["steps"] + 1
@@ -250,7 +250,7 @@ class AutoReset(Wrapper):
 
 
 def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Array]:
-    """`state` with new first states where `which` (nworld,) holds, and the next keys; `rng` (nworld, ...) is raw keys.
+    """Give `state` new first states where `which` (nworld,) holds, and next keys; `rng` (nworld, ...) is raw keys.
 
     Replaces `data`, `obs` and the environment's own entries of `info`. The reset gets the `lasting` entries from the
     end of the episode. Worlds are reset in slices of a sixteenth of the batch until none is left.
@@ -292,12 +292,12 @@ class NormalizeObservation(Wrapper):
         self.limit, self.learn = limit, learn
 
     def reset(self, rng: Array) -> State:
-        """First states of all worlds, normalised by their own moments."""
+        """Reset all worlds to their first states, with observations normalised by their own moments."""
         state = self.env.reset(rng)
         return self._normal(state, first_moments(state.obs))
 
     def step(self, state: State, action: Array) -> State:
-        """States after one action each, with normalised observations."""
+        """Advance the states by one action each, and normalise the observations."""
         moments = state.info["moments"]
         inner = {k: v for k, v in state.info.items() if k != "moments"}
         state = self.env.step(state.replace(info=inner), action)
@@ -313,7 +313,7 @@ class NormalizeObservation(Wrapper):
 
 
 def first_moments(obs: Any) -> dict[str, Any]:
-    """Moments of one batch of observations, whose leading axis is the batch."""
+    """Compute the moments of one batch of observations, whose leading axis is the batch."""
     first = jax.tree.leaves(obs)[0]
     mean = jax.tree.map(lambda x: x.mean(0), obs)
     square = jax.tree.map(lambda x, mean: jnp.square(x - mean).sum(0), obs, mean)
@@ -321,7 +321,7 @@ def first_moments(obs: Any) -> dict[str, Any]:
 
 
 def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Moments of two samples together."""
+    """Combine the moments of two samples."""
     count = a["count"] + b["count"]
     change = jax.tree.map(lambda x, y: y - x, a["mean"], b["mean"])
     mean = jax.tree.map(lambda x, c: x + c * b["count"] / count, a["mean"], change)
@@ -331,12 +331,12 @@ def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 
 
 def update_moments(moments: dict[str, Any], obs: Any) -> dict[str, Any]:
-    """Running moments updated by a batch of observations, whose leading axis is the batch."""
+    """Update running moments by a batch of observations, whose leading axis is the batch."""
     return merge_moments(moments, first_moments(obs))
 
 
 def normalize(moments: dict[str, Any], obs: Any, limit: float = 10.0) -> Any:
-    """Observations less the running mean, divided by the standard deviation, clipped to [-limit, limit]."""
+    """Subtract the running mean from observations, divide by the standard deviation, and clip to [-limit, limit]."""
 
     def one(x: Array, mean: Array, square: Array) -> Array:
         variance = square / jnp.maximum(moments["count"], 1)
@@ -379,7 +379,7 @@ def wrap(
 
 
 def diagnostics(state: State) -> list[str]:
-    """Divergence and overflow in a batch so far, a sentence each with its remedy; empty when there was none.
+    """Describe divergence and overflow in a batch so far, a sentence each with its remedy; empty when there was none.
 
     Host-side.
     """

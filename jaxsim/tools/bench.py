@@ -91,7 +91,7 @@ def _model(m: Model, settings: BenchSettings) -> Figures:
 
 
 def describe_machine() -> Figures:
-    """Date, device, processor, cores, versions and precision of this run."""
+    """Describe date, device, processor, cores, versions and precision of this run."""
     device = jax.devices()[0]
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -114,7 +114,7 @@ def _processor() -> str:
 
 
 def peak_rss() -> float | None:
-    """Peak resident memory of this process in MB; None on platforms without the module `resource`."""
+    """Measure peak resident memory of this process in MB; None on platforms without the module `resource`."""
     try:
         import resource
     except ImportError:
@@ -143,7 +143,7 @@ def _jaxprs(value: Any) -> list[Any]:
 
 
 def compile_step(m: Model, settings: BenchSettings) -> Figures:
-    """Times to trace, compile and dispatch one step of one world, operations of its jaxpr, memory of the program."""
+    """Measure one world's step: times to trace, compile and dispatch it, operations of its jaxpr, program memory."""
     d = jaxsim.make_data(m, settings.keyframe)
     jax.clear_caches()
     fn = jaxsim.jit(jaxsim.step)
@@ -174,7 +174,7 @@ def stage_operations(m: Model, d: Data) -> Figures:
 
 
 def dispatch(fn: Callable, m: Model, d: Data, repeats: int = 100) -> float:
-    """Median time in milliseconds of the call of a compiled step, without waiting for its result."""
+    """Measure the median time in milliseconds of the call of a compiled step, without waiting for its result."""
     jax.block_until_ready(fn(m, d))
     times = []
     for _ in range(repeats):
@@ -186,7 +186,7 @@ def dispatch(fn: Callable, m: Model, d: Data, repeats: int = 100) -> float:
 
 
 def memory(compiled: Any) -> Figures | None:
-    """Memory of a compiled program in MB, by kind; None where the platform does not report it."""
+    """Report the memory of a compiled program in MB, by kind; None where the platform does not report it."""
     analysis = compiled.memory_analysis()
     if analysis is None:
         return None
@@ -224,7 +224,7 @@ def _advance(m: Model, d: Data, nstep: int) -> tuple[Data, Figures, Array]:
 
 
 def compile_rollout(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Data]:
-    """Compiled program of `nstep` steps and its inputs; the worlds are split over all devices if possible."""
+    """Compile a program of `nstep` steps and make its inputs; the worlds are split over all devices if possible."""
     advance = partial(_advance, nstep=nstep)
     if d.time.ndim and len(jax.devices()) > 1 and d.time.size % len(jax.devices()) == 0:
         m, d = jaxsim.replicate(m), jaxsim.shard(d)
@@ -233,7 +233,7 @@ def compile_rollout(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Dat
 
 
 def speed(m: Model, d: Data, nstep: int) -> Figures:
-    """Steps per second, contacts, constraint rows and iterations on the way, and the memory of the program."""
+    """Measure steps per second, contacts, constraint rows and iterations on the way, and the memory of the program."""
     nworld = d.time.size
     begin = time.perf_counter()
     run, m, d = compile_rollout(m, d, nstep)
@@ -282,7 +282,7 @@ def gradient(m: Model, d: Data) -> Figures:
 
 
 def ratios(report: Figures) -> Figures:
-    """Speed of jaxsim divided by that of each peer: one world, the fastest batch, compilation."""
+    """Divide the speed of jaxsim by that of each peer: one world, the fastest batch, compilation."""
     own = report["jaxsim"]
     one = own["one_world"]["steps_per_s"]
     most = max(b["steps_per_s"] for b in own["batches"])
@@ -299,7 +299,7 @@ def ratios(report: Figures) -> Figures:
 
 
 def to_json(report: Figures) -> str:
-    """JSON text of a report; numbers that are not finite become null."""
+    """Format a report as JSON text; numbers that are not finite become null."""
 
     def clean(x: Any) -> Any:
         if isinstance(x, dict):
@@ -314,7 +314,7 @@ def to_json(report: Figures) -> str:
 
 
 def table(report: Figures) -> str:
-    """Text of a report for a terminal."""
+    """Format a report for a terminal."""
     model, machine, own = report["model"], report["machine"], report["jaxsim"]
     lines = [
         f"{model['name'] or model['settings']['path']}: nv {model['nv']}, nu {model['nu']}, ngeom {model['ngeom']}, "

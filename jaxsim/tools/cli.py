@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive(text: str) -> int:
-    """Integer of at least one, from text."""
+    """Parse an integer of at least one."""
     try:
         value = int(text)
     except ValueError:
@@ -81,12 +81,12 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """Integer of at least zero, from text."""
+    """Parse an integer of at least zero."""
     return 0 if text.strip() == "0" else positive(text)
 
 
 def peers(text: str) -> tuple[str, ...]:
-    """Names of other simulators, from text separated by commas."""
+    """Parse names of other simulators, separated by commas."""
     names = tuple(filter(None, (name.strip() for name in text.split(","))))
     for name in names:
         if name not in PEERS:
@@ -95,7 +95,7 @@ def peers(text: str) -> tuple[str, ...]:
 
 
 def scenes(text: str) -> tuple[demo.Scene, ...]:
-    """Scenes of the gallery, from names separated by commas."""
+    """Parse names of scenes of the gallery, separated by commas."""
     known = {s.name: s for s in demo.SCENES}
     names = text.split(",")
     for name in names:
@@ -105,12 +105,12 @@ def scenes(text: str) -> tuple[demo.Scene, ...]:
 
 
 def worlds(text: str) -> tuple[int, ...]:
-    """Numbers of worlds, from text separated by commas."""
+    """Parse numbers of worlds, separated by commas."""
     return tuple(positive(part) for part in text.split(","))
 
 
 def make_parser() -> Parser:
-    """Parser of the whole command line."""
+    """Make the parser of the whole command line."""
     parser = Parser(prog="jaxsim", description="A differentiable physics engine in JAX that reads MJCF and URDF.")
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
@@ -303,7 +303,7 @@ def spread_over_cores() -> None:
 
 
 def load(args: argparse.Namespace) -> Any:
-    """Model that the arguments name, with their capacities. Commands report what they drop, so estimates are silent."""
+    """Load the model that the arguments name, with capacities. Commands report what they drop: estimates are silent."""
     given = {k: v for k in ("max_contacts", "max_constraints") if (v := getattr(args, k)) is not None}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* is an estimate", jaxsim.CapacityWarning)
@@ -311,7 +311,7 @@ def load(args: argparse.Namespace) -> Any:
 
 
 def find_keyframe(m: Any, text: str | None) -> int | None:
-    """Index of a keyframe given by name or number, or None. Raises CliError when there is no such keyframe."""
+    """Find the index of a keyframe given by name or number, or None. Raises CliError when there is no such keyframe."""
     if text is None:
         return None
     names = [m.id2name("key", k) for k in range(m.nkey)]
@@ -419,7 +419,7 @@ def check_body(m: Any, name: str) -> None:
 
 
 def given_values(args: argparse.Namespace, m: Any) -> Any:
-    """Array of controls in the file that --controls names, or None when it is a keyword."""
+    """Load the array of controls in the file that --controls names, or return None when it is a keyword."""
     if args.controls in ("random", "zero", "keyframe"):
         return None
     if not Path(args.controls).is_file():
@@ -442,7 +442,7 @@ def choose_controls(args: argparse.Namespace, m: Any, d: Any, plan: Any, values:
 
 
 def thin(poses: dict[str, Any], m: Any, fps: float = 60.0) -> dict[str, Any]:
-    """Poses at about `fps` frames per second of simulated time, to limit the size of a replay."""
+    """Reduce poses to about `fps` frames per second of simulated time, to limit the size of a replay."""
     stamps = poses["time"].reshape(len(poses["time"]), -1)[:, 0]  # those of the first world
     period = float(stamps[1] - stamps[0]) if len(stamps) > 1 else float(m.opt.timestep)
     stride = max(1, round(1 / (fps * max(period, 1e-9))))
@@ -505,7 +505,7 @@ def run_render(args: argparse.Namespace) -> int:
 
 
 def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
-    """Frames of one world of the trajectories that `jaxsim rollout --out` wrote, or of all, at about --fps."""
+    """Read frames of one world of the trajectories that `jaxsim rollout --out` wrote, or of all, at about --fps."""
     loaded = np.load(args.replay)
     if "qpos" not in loaded or loaded["qpos"].ndim != 3 or loaded["qpos"].shape[2] != m.nq:
         raise CliError(f"--replay {args.replay} holds no qpos of shape (frames, worlds, {m.nq})")
@@ -517,7 +517,7 @@ def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
 
 
 def simulated(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> dict[str, Any]:
-    """Frames of a simulation of one world: the initial state, then `fps` per second."""
+    """Simulate frames of one world: the initial state, then `fps` per second."""
     d = jaxsim.make_data(m, find_keyframe(m, args.keyframe), nworld=1)
     first = {"time": np.asarray(d.time), "qpos": np.asarray(d.qpos)}
     every = max(1, round(1 / (fps * float(m.opt.timestep))))

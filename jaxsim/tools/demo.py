@@ -34,12 +34,12 @@ SCENES = (
 
 
 def gallery(scenes: Iterable[Scene], seed: int = 0) -> str:
-    """HTML page of the scenes, each simulated in one world; controls are drawn from the seed."""
+    """Make an HTML page of the scenes, each simulated in one world; controls are drawn from the seed."""
     return render_gallery("jaxsim: simulated on this machine", [(s.name, s.text, replay(s, seed)) for s in scenes])
 
 
 def replay(scene: Scene, seed: int) -> str:
-    """HTML page that replays a simulation of the scene."""
+    """Make an HTML page that replays a simulation of the scene."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jaxsim.CapacityWarning)  # what is dropped is reported below
         m = jaxsim.load_model(model_path(f"{scene.name}.xml"))

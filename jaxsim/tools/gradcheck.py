@@ -55,14 +55,14 @@ class Row(NamedTuple):
 
 
 def exact(m: Model) -> Model:
-    """The model with tight solver tolerances, so that they do not affect the differences."""
+    """Return the model with tight solver tolerances, so that they do not affect the differences."""
     return m.replace(
         opt=m.opt.replace(tolerance=jnp.zeros_like(m.opt.tolerance), iterations=max(100, m.opt.iterations))
     )
 
 
 def leaves(m: Model, d: Data) -> dict[str, Array]:
-    """Float leaves of state, control and model by name; positions as displacements (nv,)."""
+    """Collect the float leaves of state, control and model by name; positions as displacements (nv,)."""
     state = {name: getattr(d, name) for name in STATE}
     state["qpos"] = jnp.zeros(m.nv, d.qpos.dtype)
     model = {f"m.{name}": getattr(m, name) for name in FLOATS}
@@ -71,7 +71,7 @@ def leaves(m: Model, d: Data) -> dict[str, Array]:
 
 
 def moved(m: Model, d: Data, delta: dict[str, Array]) -> tuple[Model, Data]:
-    """Model and data with changes of leaves added."""
+    """Add changes of leaves to model and data."""
     state = {name: getattr(d, name) + x for name, x in delta.items() if name in STATE and name != "qpos"}
     if "qpos" in delta:
         state["qpos"] = integrate_pos(m, d.qpos, delta["qpos"], jnp.ones((), d.qpos.dtype))
@@ -82,20 +82,20 @@ def moved(m: Model, d: Data, delta: dict[str, Array]) -> tuple[Model, Data]:
 
 
 def outcome(m: Model, d: Data, delta: dict[str, Array]) -> Array:
-    """Displacement, velocity, activation and sensor values after a step from a changed state and model."""
+    """Compute displacement, velocity, activation and sensor values after a step from a changed state and model."""
     new = jaxsim.step(*moved(m, d, delta))
     travel = differentiate_pos(m, jax.lax.stop_gradient(d.qpos), new.qpos)
     return jnp.concatenate([travel, new.qvel, new.act, new.sensordata])
 
 
 def direction(name: str, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random direction, for the model relative to its numbers: zeros, which are switches, do not change."""
+    """Draw a random direction, for the model relative to its numbers: zeros, which are switches, do not change."""
     draw = rng.standard_normal(x.shape)
     return draw * np.abs(x) if name.startswith("m.") else draw
 
 
 def single_precision(tree: Any) -> Any:
-    """The same PyTree with NumPy leaves, floats in single precision."""
+    """Convert the leaves of a PyTree to NumPy, floats in single precision."""
     arrays = jax.tree.map(np.asarray, tree)
     return jax.tree.map(lambda x: x.astype(np.float32) if x.dtype == np.float64 else x, arrays)
 
@@ -103,7 +103,7 @@ def single_precision(tree: Any) -> Any:
 def check(
     m: Model, d: Data, seed: int = 0, progress: Callable[[int], Any] = lambda _: None, single: bool = False
 ) -> list[Row]:
-    """A row for each leaf that has an effect; `progress` is called with 1 after each leaf.
+    """Check derivatives, with a row for each leaf that has an effect; `progress` is called with 1 after each leaf.
 
     With `single`, derivatives are computed in single precision on JAX's first device, and differences in double
     precision on the device of `m` and `d`. Needs double precision (`jax_enable_x64`).
@@ -158,7 +158,7 @@ def _difference(run: Callable, m: Model, d: Data, zero: dict, name: str, v: np.n
 
 
 def judged(found: list[tuple], weight: np.ndarray, bound: float = GOOD) -> list[Row]:
-    """Rows of the leaves whose derivative or difference is larger than rounding error."""
+    """Judge the leaves whose derivative or difference is larger than rounding error, a row each."""
     largest = max((np.abs(ahead).max(initial=0) for _, _, ahead, *_ in found), default=0.0)
     rows = []
     for name, entries, ahead, back, wide, fine in found:
@@ -174,7 +174,7 @@ def judged(found: list[tuple], weight: np.ndarray, bound: float = GOOD) -> list[
 
 
 def table(rows: list[Row]) -> str:
-    """The rows as text, the worst of each part last."""
+    """Format the rows as text, the worst of each part last."""
     head = f"{'leaf':28s} {'entries':>7s} {'derivative':>11s} {'forward':>9s} {'reverse':>9s}"
     lines = [f"{r.leaf:28s} {r.entries:7d} {r.size:11.3g} {r.forward:9.1e} {r.reverse:9.1e}  {r.verdict}" for r in rows]
     return "\n".join([head, *lines])

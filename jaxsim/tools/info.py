@@ -61,7 +61,7 @@ def report(path: str, load: Callable[[], Model]) -> int:
 
 
 def programs(m: Model) -> list[tuple[str, str]]:
-    """Rows (label, text) about how each part of a step runs on this machine: native, or by XLA with the cause."""
+    """Describe how the parts of a step run on this machine, in rows (label, text): native, or by XLA with the cause."""
     d = jaxsim.make_data(m)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the rows say it
@@ -77,7 +77,7 @@ def programs(m: Model) -> list[tuple[str, str]]:
 
 
 def describe(m: Model) -> list[tuple[str, str]]:
-    """Rows (label, text) about a compiled model."""
+    """Describe a compiled model in rows (label, text)."""
     limited = int(np.sum(m.jnt_limited))
     kinds = [
         ("joints", _counts(_words(JointType, m.jnt_type)), f", {limited} limited" if limited else ""),
@@ -106,7 +106,7 @@ def _of_bound(m: Model) -> str:
 
 
 def outline(path: str) -> list[tuple[str, str]]:
-    """Rows about a model that cannot be compiled: the number of elements in its file, by tag."""
+    """Describe a model that cannot be compiled, in rows: the number of elements in its file, by tag."""
     spec = read(Path(path))
     tags = Counter(_tags(spec.root))
     return [("elements", ", ".join(f"{n} {tag}" for tag, n in sorted(tags.items())))]

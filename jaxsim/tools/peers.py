@@ -29,7 +29,7 @@ STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart")
 
 
 def measure(name: str, settings: Any, start: Data) -> Figures:
-    """Figures of one peer from the batch of states `start`.
+    """Measure the figures of one peer from the batch of states `start`.
 
     The peer runs in a separate process for at most `settings.peer_timeout` seconds, so that a crash or a hang does not
     lose earlier figures.
@@ -54,7 +54,7 @@ def measure(name: str, settings: Any, start: Data) -> Figures:
 
 
 def states_of(start: Data) -> dict[str, np.ndarray]:
-    """Arrays of a batch of states, for a process that starts from them."""
+    """Collect the arrays of a batch of states, for a process that starts from them."""
     return {field: np.asarray(getattr(start, field), np.float64) for field in STATE}
 
 

@@ -10,7 +10,7 @@ REPEATS = 3
 
 
 def best_time(run: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest of `repeats` or more runs that last a second together; a first call is not counted."""
+    """Measure the seconds of the fastest of `repeats` or more runs that last a second together, after a first call."""
     jax.block_until_ready(run())
     times: list[float] = []
     while len(times) < repeats or sum(times) < 1:

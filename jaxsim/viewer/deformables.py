@@ -35,14 +35,14 @@ class Surface(NamedTuple):
 
 
 def surfaces(m: Model, groups: tuple[int, ...] = (0, 1, 2)) -> list[Surface]:
-    """The flexes and skins of a model that are drawn."""
+    """List the flexes and skins of a model that are drawn."""
     flexes = [_flex_surface(m, f) for f in range(m.nflex) if int(m.flex_group[f]) in groups]
     skins = [_skin_surface(m, s) for s in range(m.nskin) if int(m.skin_group[s]) in groups]
     return [s for s in (*flexes, *skins) if s.rgba[3] > 0 and len(s.face)]
 
 
 def look(m: Model, material: int, rgba: Array) -> tuple[np.ndarray, int]:
-    """Colour and texture of a flex or a skin; its own rgba overrides the material's unless it is the default."""
+    """Find colour and texture of a flex or a skin; its own rgba overrides the material's unless it is the default."""
     rgba = np.asarray(rgba, np.float32)
     if material < 0:
         return rgba, -1
@@ -75,7 +75,7 @@ def _skin_surface(m: Model, s: int) -> Surface:
 
 
 def surface_triangles(m: Model, s: Surface, frame: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Corners (3 n, 8) of a surface's triangles in a frame: position, normal, texture coordinate."""
+    """Compute the corners (3 n, 8) of a surface's triangles in a frame: position, normal, texture coordinate."""
     point = surface_points(m, s, frame)
     if s.face.shape[1] == 2:
         return _prisms(point[s.face], float(m.flex_radius[s.id]))
@@ -88,17 +88,17 @@ def surface_triangles(m: Model, s: Surface, frame: Mapping[str, np.ndarray]) -> 
 
 
 def surface_points(m: Model, s: Surface, frame: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The vertices (n, 3) of a flex or a skin in a frame, which has `flexvert_xpos`, or `xpos` and `xmat`."""
+    """Compute vertices (n, 3) of a flex or a skin in a frame, which has `flexvert_xpos`, or `xpos` and `xmat`."""
     return _skin_points(m, s.id, frame) if s.skin else _flex_points(m, s.id, frame)
 
 
 def thickness(m: Model, s: Surface) -> float:
-    """Distance by which a surface is drawn outside of its vertices."""
+    """Return the distance by which a surface is drawn outside of its vertices."""
     return float(m.skin_inflate[s.id]) if s.skin else float(m.flex_radius[s.id])
 
 
 def is_sheet(m: Model, s: Surface) -> bool:
-    """Whether a surface is a cloth, drawn from both sides."""
+    """Return whether a surface is a cloth, drawn from both sides."""
     return not s.skin and m.flex_dim[s.id] == 2
 
 
@@ -114,7 +114,7 @@ def _face_normals(point: np.ndarray, face: np.ndarray) -> np.ndarray:
 
 
 def vertex_normals(point: np.ndarray, face: np.ndarray) -> np.ndarray:
-    """Unit normals (n, 3) of vertices: the mean normal of their triangles, weighted by area."""
+    """Compute unit normals (n, 3) of vertices: the mean normal of their triangles, weighted by area."""
     a, b, c = point[face].swapaxes(0, 1)
     normal = np.zeros_like(point)
     np.add.at(normal, face.reshape(-1), np.repeat(np.cross(b - a, c - a), 3, 0))

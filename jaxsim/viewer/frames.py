@@ -37,7 +37,7 @@ WORLD_SPACING = 1.2  # between worlds that are drawn in one scene, in extents of
 
 
 def split_worlds(m: Model, states: Any) -> list[dict[str, np.ndarray]]:
-    """For each world one mapping of arrays, with a leading axis of frames.
+    """Split states into one mapping of arrays for each world, with a leading axis of frames.
 
     `states` is a `Data`, a mapping or an array of qpos, of shape (nq,), (frames, nq) or (frames, worlds, nq). A
     single leading axis counts frames, unless all entries have the same time: then it counts worlds, as in a batch.
@@ -84,7 +84,7 @@ def _leading_axes(m: Model, fields: dict[str, np.ndarray]) -> int | None:
 
 
 def grid(count: int, spacing: float) -> np.ndarray:
-    """Offsets (count, 3) of worlds placed in a square grid around the origin."""
+    """Compute offsets (count, 3) of worlds placed in a square grid around the origin."""
     side = int(np.ceil(np.sqrt(count)))
     row, column = np.divmod(np.arange(count), side)
     place = np.stack([column - (side - 1) / 2, row - (np.ceil(count / side) - 1) / 2, 0 * row], 1)
@@ -92,7 +92,7 @@ def grid(count: int, spacing: float) -> np.ndarray:
 
 
 def tiles(images: list[np.ndarray]) -> np.ndarray:
-    """Images of one size, tiled in a square."""
+    """Tile images of one size in a square."""
     side = int(np.ceil(np.sqrt(len(images))))
     blank = np.full_like(images[0], 255)
     rows = [images[i : i + side] for i in range(0, len(images), side)]
@@ -100,7 +100,7 @@ def tiles(images: list[np.ndarray]) -> np.ndarray:
 
 
 def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
-    """Poses of all drawn objects, frames first, at `qpos` and `time` of a trajectory (a mapping or a `Data`).
+    """Compute poses of all drawn objects, frames first, at `qpos` and `time` of a trajectory (a mapping or a `Data`).
 
     Mocap poses are those of the trajectory if it has them. Raises ValueError when it has no frames of `qpos`.
     """
@@ -118,7 +118,7 @@ def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
 
 
 def place(m: Model, d: Data) -> Data:
-    """Data with the poses of all visible objects, at `qpos` and the poses of mocap bodies."""
+    """Compute data with the poses of all visible objects, at `qpos` and the poses of mocap bodies."""
     d = jaxsim.stages.flex(m, jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d))))
     return jaxsim.tendon(m, d)
 

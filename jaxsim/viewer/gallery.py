@@ -7,6 +7,6 @@ from jaxsim.viewer.html import as_json, fill
 
 
 def render_gallery(title: str, pages: Sequence[tuple[str, str, str]]) -> str:
-    """HTML text of a gallery of pages, each given by its name, a line of text and its HTML."""
+    """Compose the HTML text of a gallery of pages, each given by its name, a line of text and its HTML."""
     entries = [{"name": name, "text": text, "page": page} for name, text, page in pages]
     return fill("gallery.html", {"TITLE": html.escape(title), "PAGES": as_json(entries)})

@@ -12,7 +12,7 @@ FLOAT, ARRAY = 5126, 34962  # componentType and target of vertices
 
 
 def glb_bytes(corner: np.ndarray, image: np.ndarray, rgba: np.ndarray) -> bytes:
-    """Contents of a binary glTF file: corners (3 n, 8) of triangles, with an image (h, w, 3) times a colour (4,).
+    """Encode a binary glTF file: corners (3 n, 8) of triangles, with an image (h, w, 3) times a colour (4,).
 
     A corner is a position, a unit normal and a texture coordinate, whose second part grows upwards.
     """

@@ -59,7 +59,7 @@ def save_html(
 
 
 def render(m: Model, trajectory: Any, *, follow: str | None = "auto", title: str | None = None) -> str:
-    """HTML text of a replay; arguments as in `save_html`."""
+    """Compose the HTML text of a replay; arguments as in `save_html`."""
     scene = make_scene(m, trajectory, follow)
     title = title or m.modelname or "jaxsim"
     subtitle = f"{m.nbody - 1} bodies, {m.nv} degrees of freedom, {m.nu} actuators"
@@ -71,18 +71,18 @@ def render(m: Model, trajectory: Any, *, follow: str | None = "auto", title: str
 
 
 def fill(template: str, parts: Mapping[str, str]) -> str:
-    """Text of a page of this package, with `@NAME@` replaced by the part of that name."""
+    """Fill in a page of this package: `@NAME@` is replaced by the part of that name."""
     page = resources.files("jaxsim.viewer").joinpath(template).read_text(encoding="utf-8").split("@")
     return "".join(parts.get(text, text) for text in page)
 
 
 def as_json(value: Any) -> str:
-    """JSON that is safe inside a script of a page."""
+    """Encode a value as JSON that is safe inside a script of a page."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def make_scene(m: Model, states: Any, follow: str | None = "auto") -> dict[str, Any]:
-    """Contents of a replay, ready for JSON: geoms and sites, meshes, images, camera, and the poses of moving objects.
+    """Collect the contents of a replay, ready for JSON: objects, meshes, images, camera, and poses of moving objects.
 
     Worlds are placed in a grid. Static planes are drawn once, other static objects in every world.
     """
@@ -344,7 +344,7 @@ def _fractions(x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def quaternions(xmat: np.ndarray) -> np.ndarray:
-    """Unit quaternions (..., 4), w first, of rotation matrices (..., 9).
+    """Convert rotation matrices (..., 9) to unit quaternions (..., 4), w first.
 
     Of the four formulas, the one with the largest divisor is used, so that it is never degenerate.
     """
@@ -416,7 +416,7 @@ def _sites(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray, first: i
 
 
 def geom_appearance(m: Model, g: int, kind: GeomType, image_of: dict[int, int]) -> dict[str, Any]:
-    """Colour, gloss and texture of a geom; its own rgba overrides the material's unless it is the default."""
+    """Find colour, gloss and texture of a geom; its own rgba overrides the material's unless it is the default."""
     mat = int(m.geom_matid[g])
     rgba, _ = look(m, mat, m.geom_rgba[g])
     shown: dict[str, Any] = dict(PLAIN_LOOK)
@@ -441,7 +441,7 @@ def _repeat(m: Model, g: int, mat: int, kind: GeomType) -> list[float]:
 
 
 def texture_pixels(m: Model, tex: int) -> np.ndarray:
-    """Pixels (height, width, 3) of a texture, uint8; a single channel is repeated."""
+    """Read the pixels (height, width, 3) of a texture, uint8; a single channel is repeated."""
     height, width, channels = (int(getattr(m, f"tex_{n}")[tex]) for n in ("height", "width", "nchannel"))
     start = int(m.tex_adr[tex])
     pixels = np.asarray(m.tex_data[start : start + height * width * channels]).reshape(height, width, channels)
@@ -480,7 +480,7 @@ def _meshes(m: Model) -> tuple[list[dict[str, Any]], dict[int, int]]:
 
 
 def make_mesh(corner: np.ndarray, textured: bool) -> dict[str, Any]:
-    """Corners (3 n, 8) of triangles as shared vertices: positions in 1/32767 of the half box, normals in 1/127."""
+    """Pack corners (3 n, 8) of triangles as shared vertices: positions in 1/32767 of the half box, normals in 1/127."""
     corner = simplified(np.asarray(corner, np.float32), MAX_TRIANGLES)
     low, high = (f(corner[:, :3], 0) if len(corner) else np.zeros(3, np.float32) for f in (np.min, np.max))
     centre, half = (low + high) / 2, np.maximum((high - low) / 2, 1e-9)
@@ -495,7 +495,7 @@ def make_mesh(corner: np.ndarray, textured: bool) -> dict[str, Any]:
 
 
 def simplified(corner: np.ndarray, most: int) -> np.ndarray:
-    """Corners (3 k, 8) of at most `most` triangles that look like the given ones (3 n, 8).
+    """Simplify corners (3 n, 8) of triangles to (3 k, 8) of at most `most` that look like them.
 
     Vertices in one cell of a grid are merged at their mean; the grid gets coarser until the mesh is small enough.
     Degenerate triangles are removed.
@@ -517,7 +517,7 @@ def simplified(corner: np.ndarray, most: int) -> np.ndarray:
 
 
 def mesh_triangles(m: Model, i: int) -> np.ndarray:
-    """Corners (3 nface, 8) of the triangles of a mesh: position, normal, texture coordinate."""
+    """Collect the corners (3 nface, 8) of the triangles of a mesh: position, normal, texture coordinate."""
     rows = slice(int(m.mesh_faceadr[i]), int(m.mesh_faceadr[i] + m.mesh_facenum[i]))
     vertex = np.asarray(m.mesh_vert)[int(m.mesh_vertadr[i]) + m.mesh_face[rows].ravel()]
     normal = np.asarray(m.mesh_normal)[int(m.mesh_normaladr[i]) + m.mesh_facenormal[rows].ravel()]
@@ -528,7 +528,7 @@ def mesh_triangles(m: Model, i: int) -> np.ndarray:
 
 
 def hfield_triangles(m: Model, i: int) -> np.ndarray:
-    """Corners (n, 8) of the upper surface of a height field, two triangles a cell, with smooth normals."""
+    """Triangulate the upper surface of a height field, two triangles a cell, corners (n, 8) with smooth normals."""
     nrow, ncol, start = (int(getattr(m, f"hfield_{n}")[i]) for n in ("nrow", "ncol", "adr"))
     sx, sy, sz, _ = (float(x) for x in m.hfield_size[i])
     z = sz * np.asarray(m.hfield_data)[start : start + nrow * ncol].reshape(nrow, ncol)
@@ -568,7 +568,7 @@ def _default_follow(m: Model, roots: np.ndarray, track: np.ndarray, follow: str 
 
 
 def sky_colours(m: Model) -> list[list[float]]:
-    """Colours of the zenith and of the horizon, from the skybox if there is one."""
+    """Choose colours of the zenith and of the horizon, from the skybox if there is one."""
     for tex in np.flatnonzero(m.tex_type == TextureType.SKYBOX):
         faces = texture_pixels(m, int(tex)) / 255.0
         side = faces.shape[0] // 6

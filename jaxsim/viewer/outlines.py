@@ -45,7 +45,7 @@ class Edge(NamedTuple):
 
 
 def moved(view: View, ray: Ray, step: Array) -> Ray:
-    """The ray of a point of the picture `step` (2,) pixels to the right and up of that of a ray; differentiable."""
+    """Move a ray by `step` (2,) pixels of the picture to the right and up; differentiable."""
     offset = step[0] * view.right + step[1] * view.up
     plane = ray.way / (ray.way @ view.axis) + offset
     way = safe.normalize(plane)[0]
@@ -54,7 +54,7 @@ def moved(view: View, ray: Ray, step: Array) -> Ray:
 
 
 def face(s: Scene, ray: Ray, hit: Hit) -> Array:
-    """The face (2,) that a ray meets: object, and part of its surface with a continuous normal."""
+    """Identify the face (2,) that a ray meets: object, and part of its surface with a continuous normal."""
     k = jnp.maximum(hit.object, 0)
     kind, size = row_at(s.kind, k), entries(row_at(s.size, k))
     point = ray_points(entries(ray.start), entries(ray.way), hit.dist)
@@ -69,7 +69,7 @@ def face(s: Scene, ray: Ray, hit: Hit) -> Array:
 
 
 def find_edge(s: Scene, view: View, ray: Ray, step: Array, first: Hit, second: Hit, wanted: Array) -> Edge:
-    """The edge between a pixel, with its ray, and that `step` (2,) away; `wanted` (2,) is the face at the first one."""
+    """Find the edge between a pixel, with its ray, and that `step` (2,) away; `wanted` (2,) is the first one's face."""
     beside = jnp.stack([-step[1], step[0]])
 
     def cast(along: Array, aside: Array) -> tuple[Array, Hit]:
@@ -139,7 +139,7 @@ def _place(view: View, ray: Ray, point: Array) -> Array:
 
 
 def shift(s: Scene, view: View, ray: Ray, step: Array, edge: Edge) -> Array:
-    """How far an edge moves towards the neighbour, weighted so that steps of both directions add up to all of an edge.
+    """Compute how far an edge moves to the neighbour, weighted so that steps of both directions add up to an edge.
 
     It is zero, but has the derivative of what is left of an edge by its movement, in pixels.
     """

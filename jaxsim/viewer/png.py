@@ -11,7 +11,7 @@ UP = 2  # the filter: each row less the one above it
 
 
 def png_bytes(pixels: np.ndarray) -> bytes:
-    """Contents of a PNG file of `pixels` (height, width, 3), uint8."""
+    """Encode `pixels` (height, width, 3), uint8, as the contents of a PNG file."""
     height, width, channels = pixels.shape
     if channels != 3 or pixels.dtype != np.uint8:
         raise ValueError(f"pixels are (height, width, 3) uint8, not {pixels.shape} {pixels.dtype}")
@@ -27,7 +27,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def reduced(pixels: np.ndarray, most: int) -> np.ndarray:
-    """Image (height, width, 3) scaled down to at most `most` pixels a side, by averaging square blocks.
+    """Scale an image (height, width, 3) down to at most `most` pixels a side, by averaging square blocks.
 
     Rows and columns that do not fill a block are cut off.
     """

@@ -59,7 +59,7 @@ class Eye(NamedTuple):
 def free_camera(
     m: Model, width: int, height: int, lookat: Array | None = None, turn: Array | float = 0.0, back: Array | float = 0.0
 ) -> Eye:
-    """MuJoCo's free camera in its initial pose: it looks at the model's centre, or at `lookat`.
+    """Place MuJoCo's free camera in its initial pose: it looks at the model's centre, or at `lookat`.
 
     It is turned about the vertical by `turn` degrees, and stands farther away by `back`.
     """
@@ -78,7 +78,7 @@ def free_camera(
 
 
 def model_camera(m: Model, d: Data, cam: int, width: int, height: int) -> Eye:
-    """A camera of the model."""
+    """Place the eye at a camera of the model."""
     size, cams = np.array([[width, height]]), np.array([cam])
     parallel = bool(m.cam_projection[cam] == ORTHOGRAPHIC)
     scale = jnp.full(2, height / m.cam_fovy[cam]) if parallel else intrinsics(m, cams, size)[0, :2]
@@ -89,7 +89,7 @@ def model_camera(m: Model, d: Data, cam: int, width: int, height: int) -> Eye:
 
 
 def camera_id(m: Model, camera: int | str | None) -> int:
-    """Id of a camera, -1 for the free one. Raises KeyError for an unknown camera."""
+    """Find the id of a camera, -1 for the free one. Raises KeyError for an unknown camera."""
     cam = -1 if camera is None else m.name2id("camera", camera) if isinstance(camera, str) else int(camera)
     if not -1 <= cam < m.ncam:
         raise KeyError(f"camera {cam} is out of range: the model has {m.ncam}")
@@ -111,7 +111,7 @@ def render(
     turn: Array | float = 0.0,
     one_search: bool = False,
 ) -> Image:
-    """Picture of one camera in one world, at the poses in `d`; map over worlds with `jax.vmap`.
+    """Render the picture of one camera in one world, at the poses in `d`; map over worlds with `jax.vmap`.
 
     Args:
         d: after `camlight`; after `flex` and `tendon` too where the model has them.
@@ -150,7 +150,7 @@ def render_many(
     turn: Array | float = 0.0,
     one_search: bool = False,
 ) -> list[Image]:
-    """Pictures of several cameras in one world, of one scene; arguments as in `render`, sizes also for each camera."""
+    """Render several cameras in one world, of one scene; arguments as in `render`, sizes also for each camera."""
     if d.geom_xpos.ndim > 2:
         raise ValueError("`d` holds a batch of worlds: use render_batch, or map over worlds with jax.vmap")
     ids = [camera_id(m, camera) for camera in cameras]
@@ -203,7 +203,7 @@ def render_worlds(
     samples: int = 1,
     turn: Array | float = 0.0,
 ) -> Image:
-    """Picture of many worlds in one scene: `d` is a batch whose worlds are moved by `offset` (nworld, 3).
+    """Render many worlds in one scene: `d` is a batch whose worlds are moved by `offset` (nworld, 3).
 
     Static planes, lights and cameras are those of the first world. The free camera stands back until the middles of all
     worlds are in view, turned by `turn` degrees about the vertical. Other arguments as in `render`.
@@ -233,7 +233,7 @@ def _fewer(image: Image, samples: int) -> Image:
 
 
 def render_batch(m: Model, d: Data, camera: int | str | None = 0, **options: Any) -> Image:
-    """`render` for a batch of worlds: `d` has a leading axis, the model is shared; images have the axis too."""
+    """Call `render` for a batch of worlds: `d` has a leading axis, the model is shared; images have the axis too."""
     return jax.vmap(lambda d: render(m, d, camera, **options))(d)
 
 
@@ -281,7 +281,7 @@ def _picture(
         return inside + _outlines(s, view, rays, seen, width, depths) if edges else inside, nearest
 
     def search_for(*parts: tuple[Callable, Callable]) -> list[Any]:
-        """Each part of the picture, from one search: a function of one ray, and of all rays with derivatives."""
+        """Compute each part of the picture, all from one search: a function of one ray, and of all with derivatives."""
 
         def of_pixel(s: Scene, view: View, pixel: Array) -> list[Any]:
             ray = pixel_ray(view, pixel)

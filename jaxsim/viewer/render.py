@@ -40,7 +40,7 @@ def render(
     together: bool = False,
     orbit: float = 0.0,
 ) -> np.ndarray:
-    """Pictures (frames, height, width, 3), uint8, of a state, a batch or a trajectory; many worlds share one picture.
+    """Render pictures (frames, height, width, 3), uint8, of a state, batch or trajectory; worlds share one picture.
 
     Args:
         states: a `Data`, a mapping with `qpos` and, if there are mocap bodies, `mocap_pos` and `mocap_quat`, or an

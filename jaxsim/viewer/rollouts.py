@@ -87,7 +87,7 @@ class RolloutResult:
 
 
 def random_controls(m: Model, plan: RolloutPlan, seed: int) -> Callable[[Array, Array], Array]:
-    """Function (step, ctrl) -> ctrl that draws controls uniformly from their ranges every `plan.hold` steps."""
+    """Make a function (step, ctrl) -> ctrl that draws controls uniformly from their ranges every `plan.hold` steps."""
     low, high = control_range(m)
     key = jax.random.key(seed)
 
@@ -99,7 +99,7 @@ def random_controls(m: Model, plan: RolloutPlan, seed: int) -> Callable[[Array, 
 
 
 def given_controls(values: np.ndarray) -> Callable[[Array, Array], Array]:
-    """Function (step, ctrl) -> ctrl of an array (nstep, nu), the same for all worlds, or (nstep, nworld, nu)."""
+    """Make a function (step, ctrl) -> ctrl of an array (nstep, nu), the same for all worlds, or (nstep, nworld, nu)."""
     rows = jnp.asarray(values)
 
     def controls(step: Array, ctrl: Array) -> Array:
@@ -110,13 +110,13 @@ def given_controls(values: np.ndarray) -> Callable[[Array, Array], Array]:
 
 
 def held_controls(step: Array, ctrl: Array) -> Array:
-    """Controls of `Data`, unchanged: those of the keyframe, or zero."""
+    """Leave the controls of `Data` unchanged: those of the keyframe, or zero."""
     del step
     return ctrl
 
 
 def load_controls(path: str | Path, m: Model, nworld: int) -> np.ndarray:
-    """Array `ctrl` of an .npz file, or array of an .npy file: (nstep, nu) or (nstep, nworld, nu).
+    """Load the array `ctrl` of an .npz file, or the array of an .npy file: (nstep, nu) or (nstep, nworld, nu).
 
     Raises ValueError that says what is wrong with the file, FileNotFoundError when there is none.
     """
@@ -146,7 +146,7 @@ def simulate(
     chunk: int = 32,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> RolloutResult:
-    """Result of a rollout from the batch `d`.
+    """Simulate a rollout from the batch `d`.
 
     `progress` is called with 0 when the program is compiled, then with the steps of each chunk of frames.
     `compiler_options` are XLA's, beside those of `jaxsim.jit`.
@@ -213,7 +213,7 @@ def _chunk(m: Model, d: Data, first: Array, *, plan: RolloutPlan, controls: Call
 
 
 def diagnostics(m: Model, d: Data) -> list[str]:
-    """Overflow, divergence and invalid controls in a batch, a sentence with its remedy for each."""
+    """Report overflow, divergence and invalid controls in a batch, a sentence with its remedy for each."""
     worlds = np.asarray(d.time).size
     found = []
     capacity = suggest_capacity(m, d)

@@ -101,7 +101,7 @@ class Scene(NamedTuple):
 
 
 def make_scene(m: Model, d: Data, rigid: Triangles, groups: tuple[int, ...] = GROUPS) -> Scene:
-    """The scene at the poses in `d` (after `camlight`; `flex` and `tendon` where the model has them).
+    """Make the scene at the poses in `d` (after `camlight`; `flex` and `tendon` where the model has them).
 
     `rigid` are the triangles of `rigid_triangles(m, dtype)`.
     """
@@ -110,7 +110,7 @@ def make_scene(m: Model, d: Data, rigid: Triangles, groups: tuple[int, ...] = GR
 
 
 def make_scene_of_worlds(m: Model, d: Data, offset: Array, groups: tuple[int, ...] = GROUPS) -> Scene:
-    """One scene of many worlds: `d` is a batch, `offset` (nworld, 3) moves each world.
+    """Make one scene of many worlds: `d` is a batch, `offset` (nworld, 3) moves each world.
 
     Static planes and lights are those of the first world, and do not move; everything else is there in every world.
     """
@@ -306,7 +306,7 @@ def _materials(m: Model, o: layout.Objects, dtype: Any) -> tuple[Array, Array, A
 
 
 def heap_of_boxes(box: Array, leaves: int) -> Array:
-    """Boxes (2 * leaves, 6), lower and upper corners, of a binary tree over boxes (n, 6); node 1 is the root."""
+    """Build boxes (2 * leaves, 6), lower and upper corners, of a binary tree over boxes (n, 6); node 1 is the root."""
     nothing = NOTHING.astype(box.dtype)
     level = jnp.concatenate([box, jnp.broadcast_to(nothing, (leaves - len(box), 6))])
     levels = [level]
@@ -319,7 +319,7 @@ def heap_of_boxes(box: Array, leaves: int) -> Array:
 
 
 def tree_of(s: Scene, which: Array) -> Array:
-    """The tree `s.box` over some of the objects (n,)."""
+    """Restrict the tree `s.box` to some of the objects (n,)."""
     leaves, n = len(s.box) // 2, len(s.kind)
     box = s.box[leaves : leaves + n]
     real = which[s.order] & (box[:, 0] < NOWHERE)
@@ -403,7 +403,7 @@ def _triangles(shapes: list[tuple[Array, Array, np.ndarray]], heaps: layout.Heap
 
 
 def rigid_triangles(m: Model, dtype: Any) -> Triangles:
-    """Triangles of meshes and height fields, in their own frames."""
+    """Collect the triangles of meshes and height fields, in their own frames."""
     shapes = []
     for shape, (_, i) in zip(layout.rigid_meshes(m), layout.rigid_shapes(m), strict=True):
         if isinstance(shape, Mesh):
@@ -489,7 +489,7 @@ def _vertex_normals(point: Array, face: np.ndarray, by_area: bool) -> Array:
 
 
 def skin_points(m: Model, d: Data, i: int) -> Array:
-    """Vertices (n, 3) of a skin: weighted means of positions that its bones give. Source: mjv_updateActiveSkin."""
+    """Average the positions that the bones of a skin give to its vertices (n, 3). Source: mjv_updateActiveSkin."""
     bones = m.skin_boneadr[i] + np.arange(m.skin_bonenum[i])
     counts = m.skin_bonevertnum[bones]
     rows = np.concatenate([m.skin_bonevertadr[b] + np.arange(int(m.skin_bonevertnum[b])) for b in bones])

@@ -64,12 +64,12 @@ class Heaps(NamedTuple):
 
 
 def power_of_two(n: int) -> int:
-    """The smallest power of two that is at least `n`."""
+    """Return the smallest power of two that is at least `n`."""
     return 1 << max(n - 1, 0).bit_length()
 
 
 def heaps(counts: list[int]) -> Heaps:
-    """Trees over shapes with the given numbers of triangles."""
+    """Lay out trees over shapes with the given numbers of triangles."""
     leaves = np.array([power_of_two(-(-n // LEAF)) for n in counts], np.int32).reshape(-1)
     first = np.cumsum(np.append(0, 2 * leaves))[:-1]
     triangle = np.cumsum([0, *counts])[:-1]
@@ -77,7 +77,7 @@ def heaps(counts: list[int]) -> Heaps:
 
 
 def nodes_after(leaves: int) -> np.ndarray:
-    """For nodes of heaps of at most `leaves` leaves the node after their subtree in depth-first order, 0 at the end."""
+    """Find, for nodes of heaps of at most `leaves` leaves, the next after their subtree, depth first; 0 at the end."""
     node = np.arange(1, 2 * leaves + 1)
     while (even := node % 2 == 0).any():
         node = np.where(even, node // 2, node)
@@ -86,14 +86,14 @@ def nodes_after(leaves: int) -> np.ndarray:
 
 @per_structure
 def next_nodes(m: Any) -> np.ndarray:
-    """`nodes_after` for the trees of a model."""
+    """Call `nodes_after` for the trees of a model."""
     shapes = [heaps_of_rigid(m), heaps_of_soft(m)]
     return nodes_after(max([power_of_two(len(objects(m).kind)), *(int(x) for h in shapes for x in h.leaves)]))
 
 
 @per_structure
 def objects(m: Any) -> Objects:
-    """All objects of the model, of all groups."""
+    """List all objects of the model, of all groups."""
     rows: list[tuple[Any, ...]] = []
     soft = iter(range(m.nflex + m.nskin))
     for i in range(m.nflex):
@@ -121,7 +121,7 @@ def objects(m: Any) -> Objects:
 
 
 def path_points(m: Any, tendon: int) -> int:
-    """Maximum number of points of a spatial tendon's path; 0 for a fixed one."""
+    """Count the points of a spatial tendon's path, at most; 0 for a fixed one."""
     kinds = m.wrap_type[m.tendon_adr[tendon] :][: m.tendon_num[tendon]]
     return (
         0
@@ -132,7 +132,7 @@ def path_points(m: Any, tendon: int) -> int:
 
 @per_structure
 def rigid_shapes(m: Any) -> list[tuple[bool, int]]:
-    """Meshes and height fields of geoms: whether each is a height field, and its id."""
+    """List the meshes and height fields of geoms: whether each is a height field, and its id."""
     keys = [
         (m.geom_type[i] == GeomType.HFIELD, int(m.geom_dataid[i]))
         for i in range(m.ngeom)
@@ -143,7 +143,7 @@ def rigid_shapes(m: Any) -> list[tuple[bool, int]]:
 
 @per_structure
 def rigid_meshes(m: Any) -> list[Mesh | np.ndarray]:
-    """Triangles of the rigid shapes; of a height field its cells in the order of a Morton curve."""
+    """Collect the triangles of the rigid shapes; of a height field its cells in the order of a Morton curve."""
     return [cells(m, i) if is_field else _mesh(m, i) for is_field, i in rigid_shapes(m)]
 
 
@@ -164,13 +164,13 @@ def _mesh(m: Any, i: int) -> Mesh:
 
 
 def cells(m: Any, i: int) -> np.ndarray:
-    """Rows and columns (n, 2) of the cells of a height field, along a Morton curve."""
+    """List rows and columns (n, 2) of the cells of a height field, along a Morton curve."""
     row, col = np.divmod(np.arange((m.hfield_nrow[i] - 1) * (m.hfield_ncol[i] - 1)), m.hfield_ncol[i] - 1)
     return np.stack([row, col], 1)[np.argsort(morton(np.stack([row, col], 1)), kind="stable")]
 
 
 def morton(index: np.ndarray) -> np.ndarray:
-    """Codes (n,) of integer coordinates (n, k) along a Morton curve."""
+    """Compute the codes (n,) of integer coordinates (n, k) along a Morton curve."""
     bits = max(int(index.max(initial=0)).bit_length(), 1)
     code = np.zeros(len(index), np.int64)
     for bit in range(bits):
@@ -189,7 +189,7 @@ def triangle_count(m: Any, is_field: bool, i: int) -> int:
 
 @per_structure
 def heaps_of_rigid(m: Any) -> Heaps:
-    """Trees over the rigid shapes."""
+    """Lay out trees over the rigid shapes."""
     return heaps([triangle_count(m, *key) for key in rigid_shapes(m)])
 
 
@@ -207,7 +207,7 @@ class Soft(NamedTuple):
 
 @per_structure
 def soft_shapes(m: Any) -> list[tuple[int, int, Soft]]:
-    """Flexes of more than one dimension and skins: kind, id, triangles."""
+    """List flexes of more than one dimension and skins: kind, id, triangles."""
     found = [(int(ObjType.FLEX), i, _flex(m, i)) for i in range(m.nflex) if m.flex_dim[i] > 1]
     return found + [(int(ObjType.SKIN), i, _skin(m, i)) for i in range(m.nskin)]
 
@@ -248,7 +248,7 @@ def _skin(m: Any, i: int) -> Soft:
 
 @per_structure
 def heaps_of_soft(m: Any) -> Heaps:
-    """Trees over the flexes and skins."""
+    """Lay out trees over the flexes and skins."""
     return heaps([len(s.vertex) for _, _, s in soft_shapes(m)])
 
 
@@ -269,7 +269,7 @@ class Textures(NamedTuple):
 
 @per_structure
 def textures(m: Any) -> Textures:
-    """The images of materials and of the sky."""
+    """Collect the images of materials and of the sky."""
     used = {int(t) for t in m.mat_texid[:, TextureRole.RGB] if t >= 0} if m.nmat else set()
     used |= set(sky(m))
     parts: list[np.ndarray] = []
@@ -293,7 +293,7 @@ def textures(m: Any) -> Textures:
 
 
 def linear_image(m: Any, i: int) -> np.ndarray:
-    """Faces (1 or 6, height, width, 3) of an image, linear from 0 to 1; a cube of one image has it six times."""
+    """Convert an image to linear faces (1 or 6, height, width, 3) from 0 to 1; a cube of one image has it six times."""
     w, h, n = int(m.tex_width[i]), int(m.tex_height[i]), int(m.tex_nchannel[i])
     data = m.tex_data[m.tex_adr[i] : m.tex_adr[i] + w * h * n].reshape(h, w, n)
     data = np.repeat(data[..., :1], 3, -1) if n < 3 else data[..., :3]
@@ -322,5 +322,5 @@ def _packed(image: np.ndarray) -> np.ndarray:
 
 
 def sky(m: Any) -> list[int]:
-    """The texture of the sky, as a list of one, or none."""
+    """Find the texture of the sky, as a list of one, or none."""
     return [int(i) for i in np.flatnonzero(m.tex_type == TextureType.SKYBOX)[:1]]

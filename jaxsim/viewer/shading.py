@@ -82,7 +82,7 @@ class Surface(NamedTuple):
 
 
 def pixel_ray(view: View, pixel: Array) -> Ray:
-    """The ray through the middle of a pixel: column and row (2,) from the top left; differentiable in the view."""
+    """Compute the ray through a pixel's middle: column and row (2,) from the top left; differentiable in the view."""
     x, y = (pixel[i].astype(view.eye.dtype) + 0.5 - view.centre[i] for i in range(2))
     offset = x * view.right - y * view.up
     plane = view.axis + offset
@@ -92,13 +92,13 @@ def pixel_ray(view: View, pixel: Array) -> Ray:
 
 
 def far_end(view: View, ray: Ray) -> Array:
-    """Distance at which a ray ends: at the far plane."""
+    """Compute the distance at which a ray ends: at the far plane."""
     slant = c.dot(entries(ray.way), entries(view.axis))
     return (view.far - view.near) / slant
 
 
 def see(s: Scene, view: View, ray: Ray) -> Seen:
-    """Hits of a ray: the first opaque surface, and transparent ones before it."""
+    """Find the hits of a ray: the first opaque surface, and transparent ones before it."""
     p, v, end = entries(ray.start), entries(ray.way), far_end(view, ray)
     n = 1 + LAYERS
     nothing = Seen(jnp.full(n, end), jnp.full(n, -1, jnp.int32), jnp.zeros(n, jnp.int32))
@@ -123,7 +123,7 @@ def see(s: Scene, view: View, ray: Ray) -> Seen:
 
 
 def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
-    """1 for lights (n,) that reach the opaque surface at a ray's hit, 0 for lights that are shadowed there."""
+    """Mark lights (n,) that reach the opaque surface at a ray's hit with 1, those that are shadowed there with 0."""
     count = len(s.lights.shadow)
     place = np.arange(count, dtype=np.int32)
 
@@ -171,7 +171,7 @@ def _shadow_ray(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, 
 
 
 def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Surface:
-    """The point where a ray hits an object's surface, differentiable in the ray, the object and its shape."""
+    """Find the point where a ray hits an object's surface, differentiable in the ray, the object and its shape."""
     kind, mat, size = row_at(s.kind, k), row_at(s.mat, k), row_at(s.size, k)
     start, way = entries(ray.start), entries(ray.way)
     p, v = to_local(mat, c.sub(start, entries(row_at(s.pos, k)))), to_local(mat, way)
@@ -260,7 +260,7 @@ def _coordinates(
 
 
 def cube_coordinates(ways: list[Vector]) -> tuple[list[tuple[Array, Array]], Array]:
-    """Coordinates in [0, 1] of directions on the cube face of the first direction, and that face."""
+    """Project directions onto the cube face of the first one: coordinates in [0, 1], and that face."""
     x, y, z = (jnp.abs(q) for q in ways[0])
     axis = jnp.where((x >= y) & (x >= z), 0, jnp.where(y >= z, 1, 2))
 
@@ -278,7 +278,7 @@ def cube_coordinates(ways: list[Vector]) -> tuple[list[tuple[Array, Array]], Arr
 
 
 def texel_at(s: Scene, tex: Array, coordinate: tuple[tuple[Array, Array], ...], face: Array) -> Vector:
-    """Colour of a texture, interpolated between pixels and between the two nearest mipmap levels."""
+    """Interpolate the colour of a texture between pixels and between the two nearest mipmap levels."""
     width, height = (row_at(x.reshape(-1), tex * x.shape[1]) for x in (s.level_width, s.level_height))
     (u, v), *others = coordinate
     spans = [((a - u) * width) ** 2 + ((b - v) * height) ** 2 for a, b in others]
@@ -326,7 +326,7 @@ def _bilinear(s: Scene, tex: Array, level: Array, u: Array, v: Array, face: Arra
 def shade(
     s: Scene, view: View, ray: Ray, k: Array, triangle: Array, reached: Array, clear: Array
 ) -> tuple[Vector, Array]:
-    """Colour and opacity of an object where a ray hits it.
+    """Compute colour and opacity of an object where a ray hits it.
 
     `reached` (nlight,) marks lights that are not shadowed; `clear`: whether the object is drawn as transparent, without
     shadows on it.
@@ -397,7 +397,7 @@ def _towards(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, Arr
 
 
 def sky_colour(s: Scene, view: View, ray: Ray, sky: int) -> Vector:
-    """Colour of the sky along a ray; black without one (`sky` -1)."""
+    """Compute the colour of the sky along a ray; black without one (`sky` -1)."""
     zero = jnp.zeros_like(ray.way[0])
     if sky < 0:
         return zero, zero, zero
@@ -411,7 +411,7 @@ def sky_colour(s: Scene, view: View, ray: Ray, sky: int) -> Vector:
 
 
 def sky_distance(view: View, ray: Ray) -> Array:
-    """Distance along a ray to the cylinder with the sky's texture, which hides all objects beyond it."""
+    """Compute the distance along a ray to the cylinder with the sky's texture, which hides all objects beyond it."""
     radius = SKY_RADIUS * view.far
     p, v = c.sub(entries(ray.start), entries(view.eye)), entries(ray.way)
     a, b, e = v[0] ** 2 + v[1] ** 2, p[0] * v[0] + p[1] * v[1], p[0] ** 2 + p[1] ** 2 - radius**2
@@ -421,7 +421,7 @@ def sky_distance(view: View, ray: Ray) -> Array:
 
 
 def haze(s: Scene, view: View, ray: Ray) -> tuple[Array, Array]:
-    """Opacity of the haze over the horizon of the first infinite plane, and its distance along a ray.
+    """Compute opacity of the haze over the horizon of the first infinite plane, and its distance along a ray.
 
     It is a truncated cone around the eye, from the plane up to the eye's height.
     """
@@ -441,7 +441,7 @@ def haze(s: Scene, view: View, ray: Ray) -> tuple[Array, Array]:
 
 
 def paint(s: Scene, view: View, ray: Ray, seen: Seen, reached: Array, sky: int) -> Array:
-    """Colour (3,) of a pixel: the opaque surface or the sky, the haze, and transparent surfaces before them."""
+    """Compute a pixel's colour (3,): the opaque surface or the sky, the haze, and transparent surfaces before them."""
     beyond = sky_distance(view, ray) if sky >= 0 else jnp.full_like(ray.way[0], jnp.inf)
     solid = (seen.object[0] >= 0) & (lax.stop_gradient(seen.dist[0]) < beyond)
     n = len(seen.object)

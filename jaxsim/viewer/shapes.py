@@ -21,7 +21,7 @@ class GeomMaterial(NamedTuple):
 
 
 def geom_triangles(m: Model, g: int, reach: float) -> np.ndarray:
-    """Corners of a geom's triangles in its own frame (3 n, 8): position, normal, texture coordinate.
+    """Triangulate a geom in its own frame: corners (3 n, 8) with position, normal, texture coordinate.
 
     Infinite planes extend `reach` metres from their centre.
     """
@@ -82,7 +82,7 @@ def _box_coordinates(position: np.ndarray, normal: np.ndarray, size: np.ndarray)
 
 
 def geom_material(m: Model, g: int) -> GeomMaterial:
-    """Colour and texture of a geom, by the same rules as in the HTML replay."""
+    """Find colour and texture of a geom, by the same rules as in the HTML replay."""
     kind, mat = GeomType(m.geom_type[g]), int(m.geom_matid[g])
     tex = int(m.mat_texid[mat, TextureRole.RGB]) if mat >= 0 else -1
     flat = tex >= 0 and m.tex_type[tex] == TextureType.TEXTURE_2D
@@ -92,12 +92,12 @@ def geom_material(m: Model, g: int) -> GeomMaterial:
 
 
 def visible(m: Model, g: int, groups: tuple[int, ...] = (0, 1, 2)) -> bool:
-    """Whether a geom is drawn: its group is shown and it is not fully transparent."""
+    """Return whether a geom is drawn: its group is shown and it is not fully transparent."""
     return int(m.geom_group[g]) in groups and geom_material(m, g).rgba[3] > 0
 
 
 def tendon_segments(m: Model, frame: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Segments (n, 2, 3) of each spatial tendon, without those between branches of a pulley."""
+    """Collect segments (n, 2, 3) of each spatial tendon, without those between branches of a pulley."""
     if not m.ntendon:
         return []
     points, obj = np.reshape(frame["wrap_xpos"], (-1, 3)), np.reshape(frame["wrap_obj"], -1)
@@ -110,7 +110,7 @@ def tendon_segments(m: Model, frame: Mapping[str, np.ndarray]) -> list[np.ndarra
 
 
 def joint_axes(m: Model, frame: Mapping[str, np.ndarray], length: float) -> np.ndarray:
-    """Segments (n, 2, 3) along the axes of hinge and slide joints."""
+    """Compute segments (n, 2, 3) along the axes of hinge and slide joints."""
     which = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
     anchor, axis = np.asarray(frame["xanchor"])[which], np.asarray(frame["xaxis"])[which]
     return np.stack([anchor - axis * length / 2, anchor + axis * length / 2], 1).reshape(-1, 2, 3)

@@ -37,18 +37,18 @@ to_local, to_global = c.mat_t_vec, c.mat_vec  # of an object with rotation (9,),
 
 
 def entries(x: Array) -> tuple[Array, ...]:
-    """Entries of a short array, for arithmetic in components."""
+    """Unpack the entries of a short array, for arithmetic in components."""
     return tuple(x[i] for i in range(x.shape[0]))
 
 
 def shape_size(size: Array, kind: int) -> tuple[Array, ...]:
-    """Size of an object for the formulas of `engine.ray`: radius and half length of capsules and cylinders."""
+    """Convert an object's size for the formulas of `engine.ray`: radius and half length of capsules and cylinders."""
     is_round = PRIMITIVES[kind] in (GeomType.CAPSULE, GeomType.CYLINDER)
     return (size[0], size[2]) if is_round else (size[0], size[1], size[2])
 
 
 def distance(kind: int, size: Array, p: Vector, v: Vector, both_sides: bool) -> Array:
-    """Distance along a ray to a primitive, hit from the front, or from both sides."""
+    """Compute the distance along a ray to a primitive, hit from the front, or from both sides."""
     shape = shape_size(size, kind)
     if kind == PLANE:  # from behind it is seen too, as transparent
         t = -p[2] / jnp.where(jnp.abs(v[2]) > MINVAL, v[2], 1)
@@ -114,7 +114,7 @@ def _search_triangles(
 def search(
     s: Scene, box: Array, root: Array | int, p: Vector, v: Vector, near: Array, far: Array, both_sides: bool = False
 ) -> Hit:
-    """The first surface on a ray between two distances, among the objects of a tree: `box[root:]`, as `s.box`.
+    """Find the first surface on a ray between two distances, among the objects of a tree: `box[root:]`, as `s.box`.
 
     With `both_sides` surfaces are also hit from behind, and the search ends at any hit. It finds nothing and costs
     nothing if `far` is negative.

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def make_locomotion(config: LocomotionConfig) -> Locomotion | Wrapper:
-    """Locomotion task of a config, with its random models and levels of terrain."""
+    """Make the locomotion task of a config, with its random models and levels of terrain."""
     task = Locomotion(config)
     env: Locomotion | Wrapper = task
     if changes_model(task.ranges):
@@ -30,7 +30,7 @@ def make_locomotion(config: LocomotionConfig) -> Locomotion | Wrapper:
 
 
 def locomotion(model: Any, **settings: Any) -> Locomotion | Wrapper:
-    """Joystick task for the legged robot of a model: follow a commanded velocity.
+    """Make a joystick task for the legged robot of a model: follow a commanded velocity.
 
         env = envs.locomotion("robot.xml")
         env = envs.locomotion("robot.xml", feet=["FL", "FR", "RL", "RR"], gains=(30, 0.5), command=(1, 0, 0.5))

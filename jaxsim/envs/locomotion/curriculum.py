@@ -51,14 +51,14 @@ class TerrainCurriculum(Wrapper):
         return (*OWN, *getattr(self.env, "lasting", ()))
 
     def at_level(self, level: Array) -> Any:
-        """The inner environment on the ground of a level."""
+        """Return the inner environment on the ground of a level."""
         m = self.env.model
         size = jnp.asarray(m.hfield_size)
         height = size[:, 2] * ((level + 1) / self.levels).astype(size.dtype)
         return self.env.with_model(m.replace(hfield_size=size.at[:, 2].set(height)))
 
     def next_level(self, last: Info, rng: Array) -> Array:
-        """Level of the next episode, from the entries `last` of the previous one."""
+        """Choose the level of the next episode, from the entries `last` of the previous one."""
         covered, share = last["covered"], self.enough * last["asked"]
         fell = last["fell"] > 0
         rises = ~fell & (covered >= jnp.maximum(share, self.distance))
@@ -68,14 +68,14 @@ class TerrainCurriculum(Wrapper):
         return jnp.where(level < self.levels, jnp.maximum(level, 0), anywhere)
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First state of an episode, at the first level or at the next level after the last episode."""
+        """Reset the environment, at the first level or at the next level after the last episode."""
         draw, rng = jax.random.split(rng)
         level = jnp.asarray(self.first, jnp.int32) if last is None else self.next_level(last, draw)
         state = first_state(self.at_level(level), rng, last)
         return self._with(state, level, *[jnp.zeros_like(state.reward)] * 3)
 
     def step(self, state: State, action: Array) -> State:
-        """State after one action on the ground of the world's level."""
+        """Advance the state by one action on the ground of the world's level."""
         info = state.info
         task: Any = self.unwrapped
         level, command = info["level"], info["command"][:2]

@@ -13,7 +13,7 @@ TERRAIN_CELLS = 96  # of a side of the height field
 
 
 def spec_of(source: Any) -> Spec:
-    """A copy of a spec, or the spec of a path, of MJCF text, or of a model's file that comes with jaxsim."""
+    """Return a copy of a spec, or the spec of a path, of MJCF text, or of a model's file that comes with jaxsim."""
     if isinstance(source, Spec):
         return source.copy()
     if not isinstance(source, (str, os.PathLike)):

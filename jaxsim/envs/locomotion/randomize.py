@@ -37,7 +37,7 @@ NONE = Randomization((1, 1), (1, 1), (0, 0), 0.0, (1, 1), (0, 0), 0.0, 0.0)
 
 
 def model_randomizer(robot: Robot, ranges: Randomization) -> Callable[[Model, Array], Model]:
-    """Function `(model, rng) -> model` that draws friction, masses, centre of mass and gains."""
+    """Make a function `(model, rng) -> model` that draws friction, masses, centre of mass and gains."""
 
     def randomize(m: Model, rng: Array) -> Model:
         keys = jax.random.split(rng, 5)
@@ -64,6 +64,6 @@ def model_randomizer(robot: Robot, ranges: Randomization) -> Callable[[Model, Ar
 
 
 def changes_model(ranges: Randomization) -> bool:
-    """Whether any range changes the model."""
+    """Return whether any range changes the model."""
     one = np.array([ranges.friction, ranges.mass, ranges.gains])
     return bool((one != 1).any() or np.any(ranges.payload) or ranges.centre)

@@ -69,7 +69,7 @@ class Motion(NamedTuple):
 
 
 def weights_of(weights: Mapping[str, float]) -> dict[str, float]:
-    """Weights that are not zero. Raises ValueError, with the nearest name, for an unknown reward."""
+    """Return the weights that are not zero. Raises ValueError, with the nearest name, for an unknown reward."""
     for name in weights:
         if name not in DEFAULT_WEIGHTS:
             near = get_close_matches(name, DEFAULT_WEIGHTS, n=1)
@@ -82,7 +82,7 @@ def weights_of(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def feet_phase(height: Array, lift: Array, moving: Array) -> Array:
-    """How well feet follow the gait's clock, in (0, 1].
+    """Judge how well feet follow the gait's clock, in (0, 1].
 
     `height` (n,) of the feet, over that of a swing; `lift` (n,) the sines of their phases; `moving` is 0 for standing.
     """
@@ -90,7 +90,7 @@ def feet_phase(height: Array, lift: Array, moving: Array) -> Array:
 
 
 def reward_terms(motion: Motion, sigma: float) -> dict[str, Array]:
-    """All rewards by name, without their weights; `sigma` (m/s)^2 or (rad/s)^2 is the width of those of tracking."""
+    """Compute rewards by name, without their weights; `sigma` (m/s)^2 or (rad/s)^2 is the width of tracking terms."""
     k = motion
     planar = jnp.square(k.velocity[:2] - k.command[:2]).sum()
     square = jnp.square

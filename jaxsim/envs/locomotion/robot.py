@@ -59,7 +59,7 @@ def read_robot(
     home: Any = None,
     phase: Sequence[float] | None = None,
 ) -> Robot:
-    """Parts of the robot of a model; arguments that are None are found in the model.
+    """Read the parts of the robot of a model; arguments that are None are found in the model.
 
     Args:
         m: a model with a robot on a free joint, and a floor.
@@ -113,7 +113,7 @@ def read_robot(
 
 
 def foot_names(m: Model, feet: Sequence[np.ndarray]) -> str:
-    """Names of feet for a message: of their geoms, or of the bodies of geoms without names."""
+    """Name feet for a message: by their geoms, or by the bodies of geoms without names."""
     return ", ".join(_geom_name(m, int(g[0])) for g in feet)
 
 
@@ -260,7 +260,7 @@ def _named_foot(m: Model, name: str, colliding: np.ndarray) -> np.ndarray:
 
 
 def lowest_points(m: Model, position: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """Height of the lowest point of each geom (ngeom,), in its frame; of a box about it for the less common kinds."""
+    """Find the height of each geom's lowest point (ngeom,), in its frame; of a box about it for less common kinds."""
     down = frame.reshape(-1, 3, 3)[:, 2]  # the world's z axis in the geom's frame
     size, kind = np.asarray(m.geom_size, float), np.asarray(m.geom_type)
     centre, half = np.split(np.asarray(m.geom_aabb, float).reshape(-1, 6), 2, axis=1)

@@ -80,7 +80,7 @@ class LocomotionConfig(Config):
 
 
 def compile_robot(config: LocomotionConfig) -> tuple[Model, Robot]:
-    """Model of a config, with its floor, terrain and collisions, and its robot."""
+    """Compile the model of a config, with its floor, terrain and collisions, and read its robot."""
     parts = (config.feet, config.torso, config.gains, config.home, config.phase)
     if config.collisions not in ("all", "feet"):
         raise ValueError(f'collisions={config.collisions!r}: expected "all" or "feet"')
@@ -158,7 +158,7 @@ class Locomotion(KinematicEnv):
         return m.replace(actuator_gainprm=gain, actuator_biasprm=bias)
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """Home pose at a random heading, with a first command, latency and phase of the gait."""
+        """Start from the home pose at a random heading, with a first command, latency and phase of the gait."""
         robot, config = self.robot, self.config
         d = jaxsim.make_data(self.model)
         real = d.qpos.dtype
@@ -204,7 +204,7 @@ class Locomotion(KinematicEnv):
         return jnp.where(jax.random.bernoulli(stand, self.config.still), 0, command)
 
     def step(self, state: State, action: Array) -> State:
-        """State after one action; at random times the torso is pushed first."""
+        """Advance the state by one action; at random times the torso is pushed first."""
         ranges = self.ranges
         if ranges.push_every <= 0 or ranges.push <= 0:
             return super().step(state, action)
@@ -218,7 +218,7 @@ class Locomotion(KinematicEnv):
         return super().step(state.replace(data=data, info={**state.info, "pushed": push}), action)
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """Targets (nu,) of the actuators, in units of their length: filtered, and of limited speed."""
+        """Compute targets (nu,) of the actuators, in units of their length: filtered, and of limited speed."""
         config = self.config
         scale = (config.action_scale * self._gear).astype(action.dtype)
         target = self.robot.target.astype(action.dtype) + scale * jnp.clip(action, -1, 1)
@@ -230,7 +230,7 @@ class Locomotion(KinematicEnv):
         return target
 
     def physics(self, data: Data, control: Array, info: Info) -> Data:
-        """Data after the physics steps of an action: targets take effect late, motors follow them by PD control."""
+        """Run the physics steps of an action: targets take effect late, motors follow them by PD control."""
         robot, m = self.robot, self.model
         dt = self.dt / self.n_substeps
         real = data.qpos.dtype
@@ -251,7 +251,7 @@ class Locomotion(KinematicEnv):
         return jax.lax.fori_loop(0, self.n_substeps, one, data)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` with the action, new targets, phases and contacts of the feet, and at random times a new command."""
+        """Update `info`: the action, new targets, phases and contacts of feet, and at random times a new command."""
         when, draw, noise = jax.random.split(rng, 3)
         new = jax.random.bernoulli(when, self.dt / self.config.hold)
         command = jnp.where(new, self._draw_command(draw, data.qpos.dtype), info["command"])
@@ -275,7 +275,7 @@ class Locomotion(KinematicEnv):
         return {**info, "frames": jnp.concatenate([frame[None], info["frames"][:-1]])}
 
     def touching(self, data: Data) -> Array:
-        """One for each foot that touches something, else zero."""
+        """Mark each foot that touches something with one, the others with zero."""
         return jnp.stack([self._in_contact(data, geoms) for geoms in self.robot.feet]).astype(data.qpos.dtype)
 
     def _in_contact(self, data: Data, geoms: np.ndarray) -> Array:
@@ -284,7 +284,7 @@ class Locomotion(KinematicEnv):
         return (real[:, None] & jnp.isin(contact.geom, geoms)).any()
 
     def body_motion(self, data: Data) -> tuple[Array, Array, Array]:
-        """Velocity, angular velocity and the world's up axis in the torso's frame."""
+        """Compute velocity, angular velocity and the world's up axis in the torso's frame."""
         robot = self.robot
         to_torso = quat_conj(data.qpos[robot.qpos + 3 : robot.qpos + 7])
         up = jnp.array([0.0, 0.0, 1.0], data.qpos.dtype)
@@ -320,7 +320,7 @@ class Locomotion(KinematicEnv):
         return jnp.stack([jnp.cos(info["phase"]), jnp.sin(info["phase"])])
 
     def observe(self, data: Data, info: Info) -> dict[str, Array]:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         velocity, _, _ = self.body_motion(data)
         known = [info["command"], self._clock(info)]
         exact = self._frame(data, info, None)
@@ -373,7 +373,7 @@ class Locomotion(KinematicEnv):
         )
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Weighted sum of the rewards, clipped below at 0 so that ending an episode is never a gain, and the terms."""
+        """Sum the weighted rewards, clipped below at 0 so that ending an episode is never a gain; also return terms."""
         terms = reward_terms(self._motion(before, data, info), self.config.sigma)
         total = sum(w * terms[name] for name, w in self.weights.items())
         linear, angular = self.weights["tracking_lin_vel"], self.weights["tracking_ang_vel"]
@@ -382,12 +382,12 @@ class Locomotion(KinematicEnv):
         return jnp.maximum(total, 0), {**kept, "tracking": tracking / (linear + angular)}
 
     def off_terrain(self, data: Data) -> Array:
-        """Whether the robot is at the edge of a terrain."""
+        """Return whether the robot is at the edge of a terrain."""
         adr = self.robot.qpos
         return jnp.abs(data.qpos[adr : adr + 2]).max() > 0.95 * self.config.terrain_size
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the torso tilted over, sank, or touches something, or the robot left a terrain."""
+        """Return whether the torso tilted over, sank, or touches something, or the robot left a terrain."""
         config, robot = self.config, self.robot
         _, _, up = self.body_motion(data)
         bad = up[2] < config.fail_up

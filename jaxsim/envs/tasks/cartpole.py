@@ -49,7 +49,7 @@ class Cartpole(KinematicEnv):
     config: CartpoleConfig
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """Random angle about upright or hanging, nearly at rest."""
+        """Draw a random angle about upright or hanging, nearly at rest."""
         config = self.config
         d = jaxsim.make_data(self.model)
         cart, pole, speed = jax.random.split(rng, 3)
@@ -59,12 +59,12 @@ class Cartpole(KinematicEnv):
         return d.replace(qpos=qpos, qvel=0.05 * jax.random.normal(speed, (2,), real)), {}
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         angle = data.qpos[1]
         return jnp.concatenate([jnp.stack([data.qpos[0], jnp.cos(angle), jnp.sin(angle)]), data.qvel])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         terms = {
             "upright": (1 + jnp.cos(data.qpos[1])) / 2,
             "centred": (1 + within(data.qpos[0], margin=1.8)) / 2,
@@ -74,6 +74,6 @@ class Cartpole(KinematicEnv):
         return terms["upright"] * terms["centred"] * terms["small_push"] * terms["slow"], terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the pole fell, in the balancing task."""
+        """Return whether the pole fell, in the balancing task."""
         angle = data.qpos[1]
         return (abs(angle) > self.config.fail_angle) & (not self.config.swing_up)

@@ -67,7 +67,7 @@ class Joystick(KinematicEnv):
             self.model = m.replace(hfield_data=terrain(m, config))
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The stance at a random position and heading, with a first command."""
+        """Start from the stance at a random position and heading, with a first command."""
         config = self.config
         d = jaxsim.make_data(self.model)
         pose, speed, turn, position, command, clock = jax.random.split(rng, 6)
@@ -91,11 +91,11 @@ class Joystick(KinematicEnv):
         return jnp.where(jax.random.bernoulli(stand, 0.1), 0, command)
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """Joint angles of the stance plus the scaled action."""
+        """Add the scaled action to the joint angles of the stance."""
         return self._stance + self.config.action_scale * jnp.clip(action, -1, 1)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` with the action, the clock, and with a new command once in `hold` actions on average."""
+        """Update `info` with the action, the clock, and with a new command once in `hold` actions on average."""
         when, draw = jax.random.split(rng)
         new = jax.random.bernoulli(when, 1 / self.config.hold)
         command = jnp.where(new, self._draw_command(draw, data.qpos.dtype), info["command"])
@@ -111,7 +111,7 @@ class Joystick(KinematicEnv):
         return quat_rotate(to_trunk, data.qvel[:3]), quat_rotate(to_trunk, up)
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         velocity, up = self._motion(data)
         angles, rates = data.qpos[7:] - self._stance, jnp.clip(data.qvel[6:] / 10, -5, 5)
         clock = jnp.stack([jnp.cos(info["phase"]), jnp.sin(info["phase"])])
@@ -126,7 +126,7 @@ class Joystick(KinematicEnv):
         return feet_phase((z - z.min()) / self.config.swing, lift, moving)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         velocity, up = self._motion(data)
         command = info["command"]
         error = jnp.square(velocity[:2] - command[:2]).sum()
@@ -143,12 +143,12 @@ class Joystick(KinematicEnv):
         return jnp.maximum(sum(terms.values()), 0), terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the trunk tilted over or lies on the ground."""
+        """Return whether the trunk tilted over or lies on the ground."""
         up = quat_rotate(data.qpos[3:7], jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))[2]
         return (up < self.config.fail_up) | (data.qpos[2] < self.config.fail_height)
 
 
 def terrain(m: jaxsim.Model, config: JoystickConfig) -> np.ndarray:
-    """Heights (nrow * ncol,) of a smooth random ground, relative to the field's size; the greatest is `roughness`."""
+    """Generate heights (nrow * ncol,) of a smooth random ground, over the field's size; the greatest is `roughness`."""
     ground = rough_ground(int(m.hfield_nrow[0]), int(m.hfield_ncol[0]), config.terrain_seed)
     return (ground * config.roughness / float(m.hfield_size[0, 2])).ravel()

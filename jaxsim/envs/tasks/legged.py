@@ -55,7 +55,7 @@ class Legged(KinematicEnv):
         self._upright_bodies = self._torso if config.torso else self.model.jnt_bodyid[:1]
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The keyframe with noise on joint angles and on all velocities; the root faces along x."""
+        """Start from the keyframe with noise on joint angles and on all velocities; the root faces along x."""
         d = jaxsim.make_data(self.model)
         pose, speed = jax.random.split(rng)
         noise = self.config.noise * jax.random.normal(pose, d.qpos.shape, d.qpos.dtype)
@@ -66,11 +66,11 @@ class Legged(KinematicEnv):
         }
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` with the action, for the next observation."""
+        """Store the action in `info`, for the next observation."""
         return {**info, "last_action": jnp.clip(action, -1, 1)}
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         to_root = quat_conj(data.qpos[3:7])
         ahead, up = (quat_rotate(to_root, jnp.eye(3, dtype=data.qpos.dtype)[i]) for i in (0, 2))
         velocity = quat_rotate(to_root, data.qvel[:3])
@@ -79,7 +79,7 @@ class Legged(KinematicEnv):
         return jnp.concatenate(parts)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         config = self.config
         speed = (data.qpos[0] - before.qpos[0]) / self.dt
         high = within(data.qpos[2], config.height, np.inf, margin=config.height / 4)
@@ -97,5 +97,5 @@ class Legged(KinematicEnv):
         return upright, jnp.prod(ramp(data.xmat[self._torso, 0], -1.0, 0.9))
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the root sank below `fail_height`."""
+        """Return whether the root sank below `fail_height`."""
         return data.qpos[2] < self.config.fail_height

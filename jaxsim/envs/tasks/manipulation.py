@@ -55,7 +55,7 @@ class Arm(KinematicEnv):
         self._cube_adr = int(m.jnt_qposadr[m.name2id("joint", "cube")])
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The arm near its keyframe "ready", the cube near the middle of the table."""
+        """Place the arm near its keyframe "ready", the cube near the middle of the table."""
         d = jaxsim.make_data(self.model)
         joints, cube, goal = jax.random.split(rng, 3)
         spread, real = self.config.spread, d.qpos.dtype
@@ -71,12 +71,12 @@ class Arm(KinematicEnv):
         return low + jax.random.uniform(rng, (3,), real) * (high - low)
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """Position targets, moved by the action within the control ranges."""
+        """Move the position targets by the action, within the control ranges."""
         target = info["target"] + self._scale.astype(action.dtype) * jnp.clip(action, -1, 1)
         return jnp.clip(target, self._low.astype(action.dtype), self._high.astype(action.dtype))
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` with the position targets."""
+        """Store the position targets in `info`."""
         return {**info, "target": data.ctrl}
 
     def _observe_arm(self, data: Data, info: Info) -> list[Array]:
@@ -93,12 +93,12 @@ class Reach(Arm):
     """
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         grip = data.site_xpos[self._grip]
         return jnp.concatenate([*self._observe_arm(data, info), grip, info["goal"] - grip])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         distance = norm(data.site_xpos[self._grip] - info["goal"])
         reward = 0.8 * within(distance, margin=0.3) + 0.2 * within(distance, margin=0.04)
         return reward, {"distance": distance, "near": (distance < 0.05).astype(distance.dtype)}
@@ -129,7 +129,7 @@ class Pick(Arm):
         self._cube_geom = m.name2id("geom", "cube")
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The arm near its keyframe "ready", or with the cube in its gripper."""
+        """Place the arm near its keyframe "ready", or with the cube in its gripper."""
         d, info = super().initial(rng)
         if not self.config.held:
             return d, info
@@ -159,14 +159,14 @@ class Pick(Arm):
         return data.qpos[self._cube_adr + 2] - self.table - 0.025
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         grip, cube = data.site_xpos[self._grip], data.qpos[self._cube_adr : self._cube_adr + 3]
         rotation = quat_to_rotvec(data.qpos[self._cube_adr + 3 : self._cube_adr + 7])
         scalars = jnp.stack([self._cube_height(data), data.qpos[6] + data.qpos[7], norm(data.qvel[8:11])])
         return jnp.concatenate([*self._observe_arm(data, info), grip, cube - grip, rotation, scalars])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         cube = data.qpos[self._cube_adr : self._cube_adr + 3]
         distance = norm(data.site_xpos[self._grip] - cube)
         grasped = self._touches_cube(data, self._fingers[0]) & self._touches_cube(data, self._fingers[1])
@@ -181,7 +181,7 @@ class Pick(Arm):
         return 0.15 * terms["near"] + 0.15 * terms["grasped"] + 0.7 * terms["lifted"], terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the cube fell off the table."""
+        """Return whether the cube fell off the table."""
         return self._cube_height(data) < -0.1
 
 
@@ -223,7 +223,7 @@ class Reorient(KinematicEnv):
         self._middle = np.array([0.0, 0.0, 0.345])
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The keyframe "hold", with the cube at a random angle of up to 22.5 degrees about the vertical."""
+        """Start from the keyframe "hold", with the cube at a random angle of up to 22.5 degrees about the vertical."""
         d = jaxsim.make_data(self.model)
         joints, turn, goal = jax.random.split(rng, 3)
         real = d.qpos.dtype
@@ -240,7 +240,7 @@ class Reorient(KinematicEnv):
         return axis_angle_to_quat(VERTICAL, self.config.turn * jax.random.uniform(rng, (), real, -1, 1))
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """Joint angles of the keyframe "hold" plus the scaled action."""
+        """Add the scaled action to the joint angles of the keyframe "hold"."""
         target = self._hold + self.config.action_scale * jnp.clip(action, -1, 1)
         return jnp.clip(target, self._low.astype(target.dtype), self._high.astype(target.dtype))
 
@@ -248,7 +248,7 @@ class Reorient(KinematicEnv):
         return quat_to_rotvec(quat_mul(goal, quat_conj(data.qpos[15:19])))
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` with the progress, and with a new goal where the old one is reached."""
+        """Update `info` with the progress, and with a new goal where the old one is reached."""
         angle = norm(self._rotation_to(info["goal"], data))
         reached = angle < self.config.reached
         goal = jnp.where(reached, self._draw_goal(rng, angle.dtype), info["goal"])
@@ -262,7 +262,7 @@ class Reorient(KinematicEnv):
         return {**info, **new}
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         up = quat_rotate(data.qpos[15:19], jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))
         cube = (data.qpos[12:15] - self._middle.astype(data.qpos.dtype)) * 20
         rates = jnp.clip(data.qvel[:12] / 10, -5, 5)
@@ -272,7 +272,7 @@ class Reorient(KinematicEnv):
         return jnp.concatenate(parts)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         distance = norm(data.qpos[12:15] - self._middle.astype(data.qpos.dtype))
         terms = {
             "progress": info["progress"],
@@ -284,5 +284,5 @@ class Reorient(KinematicEnv):
         return sum(terms.values()), terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the cube left the hand."""
+        """Return whether the cube left the hand."""
         return data.qpos[14] < self.config.fail_height

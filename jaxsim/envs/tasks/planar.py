@@ -55,7 +55,7 @@ class Planar(KinematicEnv):
         self._start = m.key_qpos[m.keyframe(config.keyframe).id]
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The keyframe with noise on joint positions and velocities."""
+        """Start from the keyframe with noise on joint positions and velocities."""
         d = jaxsim.make_data(self.model)
         pose, speed = jax.random.split(rng)
         noise = self.config.noise * jax.random.normal(pose, d.qpos.shape, d.qpos.dtype)
@@ -64,15 +64,15 @@ class Planar(KinematicEnv):
         return d.replace(qpos=self._start + noise, qvel=qvel), {}
 
     def height(self, data: Data) -> Array:
-        """Height of the trunk's origin above the ground in m."""
+        """Return the height of the trunk's origin above the ground in m."""
         return data.qpos[self._z] + self._base
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         return jnp.concatenate([data.qpos[self._observed], jnp.clip(data.qvel, -20, 20)])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         config = self.config
         speed = (data.qpos[self._x] - before.qpos[self._x]) / self.dt
         standing = within(self.height(data), config.height, np.inf, margin=config.height / 2)
@@ -88,5 +88,5 @@ class Planar(KinematicEnv):
         return reward - cost, {"standing": standing, "moving": moving, "speed": speed, "control_cost": cost}
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the trunk sank below `fail_height`."""
+        """Return whether the trunk sank below `fail_height`."""
         return self.height(data) < self.config.fail_height

@@ -8,7 +8,7 @@ from jaxsim.math.safe import Array
 
 
 def within(x: Array, low: float = 0.0, high: float = 0.0, margin: float = 0.0, at_margin: float = 0.1) -> Array:
-    """One where `low <= x <= high`, outside a Gaussian that is `at_margin` at the distance `margin`.
+    """Return one where `low <= x <= high`, outside a Gaussian that is `at_margin` at the distance `margin`.
 
     With a margin of zero it is a step function. `low` or `high` may be infinite.
     """
@@ -28,5 +28,5 @@ def ramp(x: Array, low: float, high: float) -> Array:
 
 
 def small(x: Array, margin: float = 1.0) -> Array:
-    """Mean over the entries of `x` of max(0, 1 - (x / margin)^2)."""
+    """Average max(0, 1 - (x / margin)^2) over the entries of `x`."""
     return jnp.mean(jnp.maximum(0, 1 - jnp.square(x / margin)))

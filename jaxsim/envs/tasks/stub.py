@@ -38,7 +38,7 @@ class Stub:
         return count + jnp.linspace(0, 1, self.config.nobs) + offset
 
     def reset(self, rng: Array) -> State:
-        """First state; the observations of an episode share a random offset."""
+        """Reset the environment; the observations of an episode share a random offset."""
         carried, draw = jax.random.split(rng)
         zero, offset = jnp.zeros(()), jax.random.uniform(draw)
         none = jnp.zeros((), jnp.int32)
@@ -46,7 +46,7 @@ class Stub:
         return State(data, self._observe(zero, offset), zero, zero, {"diverged": zero}, {"rng": raw_key(carried)})
 
     def step(self, state: State, action: Array) -> State:
-        """State with the counter increased by one."""
+        """Advance the state, with the counter increased by one."""
         if jnp.shape(action) != (self.action_size,):
             raise ValueError(f"an action of Stub has shape ({self.action_size},), not {jnp.shape(action)}")
         config, count = self.config, state.data.count + 1

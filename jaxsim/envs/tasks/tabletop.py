@@ -44,7 +44,7 @@ class Reacher(KinematicEnv):
         self._tip = self.model.name2id("site", "tip")
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """Any joint angles at rest, and the ball anywhere between two circles."""
+        """Draw any joint angles at rest, and the ball anywhere between two circles."""
         d, config = jaxsim.make_data(self.model), self.config
         shoulder, elbow, angle, radius = jax.random.uniform(rng, (4,), d.qpos.dtype, -1, 1)
         angle, radius = jnp.pi * angle, config.near + (config.far - config.near) * (1 + radius) / 2
@@ -57,11 +57,11 @@ class Reacher(KinematicEnv):
         return (data.mocap_pos[0] - data.site_xpos[self._tip])[:2]
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         return jnp.concatenate([jnp.cos(data.qpos), jnp.sin(data.qpos), data.qvel / 3, 5 * self._to_ball(data)])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         distance = norm(self._to_ball(data))
         reward = 0.8 * within(distance, margin=0.25) + 0.2 * within(distance, margin=0.03)
         return reward, {"distance": distance, "near": (distance < 0.02).astype(distance.dtype)}
@@ -97,7 +97,7 @@ class Push(KinematicEnv):
         self._grip, self._can = self.model.name2id("site", "grip"), self.model.name2id("body", "can")
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The hand in the middle, the can before it, the post behind the can."""
+        """Place the hand in the middle, the can before it, the post behind the can."""
         d = jaxsim.make_data(self.model)
         along, can, far, post = jax.random.uniform(rng, (4,), d.qpos.dtype, -1, 1)
         spread = self.config.spread
@@ -110,12 +110,12 @@ class Push(KinematicEnv):
         return data.site_xpos[self._grip, :2], data.xpos[self._can, :2], data.mocap_pos[0, :2]
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Observation described in the class."""
+        """Compute the observation described in the class."""
         hand, can, post = self._places(data)
         return jnp.concatenate([3 * data.qvel, 5 * (can - hand), 5 * (post - can)])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Reward described in the class, and its terms."""
+        """Compute the reward described in the class, and its terms."""
         hand, can, post = self._places(data)
         held, gap = norm(can - hand), jnp.maximum(norm(post - can) - self.touching, 0)
         reward = 0.3 * within(held, margin=0.2) + 0.5 * within(gap, margin=0.3) + 0.2 * within(gap, margin=0.04)
