@@ -38,7 +38,7 @@ State = dict[str, Tensor]
 
 
 def step(m: Model, outputs: Sequence[str] = ()) -> "TorchStep":
-    """A step of a model as a function of tensors, whose result is the state and the fields `outputs` of `Data`."""
+    """Make a step of a model a function of tensors, whose result is the state and the fields `outputs` of `Data`."""
     check_model(m, "jaxsim.torch.step", None)
     return TorchStep(m, tuple(outputs))
 
@@ -63,7 +63,7 @@ class TorchStep:
         self._pull = {False: jit(self._backward), True: jit(self._backward_of_worlds)}
 
     def initial(self, keyframe: str | int | None = None, nworld: int | None = None) -> State:
-        """Tensors of the state at qpos0 or at a keyframe; with `nworld`, of equal worlds, with a leading axis."""
+        """Return the state at qpos0 or a keyframe as tensors; with `nworld`, of equal worlds, with a leading axis."""
         state = carried(self.model, make_data(self.model, keyframe, nworld))
         named = {_name(path): x for path, x in jax.tree_util.tree_flatten_with_path(state)[0]}
         return {name: _to_torch(jnp.array(x)) for name, x in named.items() if x.size}
@@ -116,12 +116,12 @@ class TorchStep:
         return self._backward(values, numbers, cotangents, self._of_worlds(self._advance))
 
     def forward(self, names: Any, batched: bool, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Tensors of the results from tensors of the arguments."""
+        """Compute tensors of the results from tensors of the arguments."""
         found = self._run[batched](*_named(names, tensors))
         return [_to_torch(found[name]) for name in self._results(names[0])]
 
     def backward(self, names: Any, batched: bool, tensors: Any, cotangents: Any) -> list[Tensor | None]:
-        """Gradients by the arguments, None for those that are not floats."""
+        """Compute gradients by the arguments, None for those that are not floats."""
         given = dict(zip(self._results(names[0]), cotangents, strict=True))
         floats = {name: _to_jax(x) for name, x in given.items() if x is not None and x.dtype.is_floating_point}
         by_values, by_numbers = self._pull[batched](*_named(names, tensors), floats)

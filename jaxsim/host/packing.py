@@ -59,7 +59,7 @@ class Packing:
         return name in self._entries
 
     def pack(self, tree: Any) -> tuple[Array, ...]:
-        """Buffers of a tree whose leaves have the shapes of this packing."""
+        """Pack a tree whose leaves have the shapes of this packing into buffers."""
         leaves = self.structure.flatten_up_to(tree)
         traced = any(isinstance(x, jax.core.Tracer) for x in leaves)
         numpy = jnp if traced else np  # what is not traced is copied on the host: a program would have to be compiled
@@ -73,18 +73,18 @@ class Packing:
         return tuple(joined if traced else map(jax.device_put, joined))
 
     def unpack(self, buffers: Sequence[Array]) -> Any:
-        """The tree stored in these buffers."""
+        """Unpack the tree stored in these buffers."""
         return self.structure.unflatten([self._leaf(buffers, i) for i in range(len(self.leaves))])
 
     def read(self, buffers: Sequence[Array], name: str) -> Any:
-        """The entry of this name on the host: read-only views of the buffers."""
+        """Read the entry of this name on the host, as read-only views of the buffers."""
         if name in self._single:
             return self._host_leaf(buffers, self._single[name])
         indices, structure = self._entries[name]
         return structure.unflatten([self._host_leaf(buffers, i) for i in indices])
 
     def written(self, buffers: Sequence[Array], name: str, value: Any) -> tuple[Any, ...]:
-        """The buffers with an entry of one leaf replaced; those that change are NumPy arrays."""
+        """Replace an entry of one leaf in the buffers; those that change are NumPy arrays."""
         (i,), _ = self._entries[name]
         if (place := self.place[i]) is None:
             return tuple(buffers)

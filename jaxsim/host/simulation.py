@@ -258,7 +258,7 @@ class _Parts:
         return self._compiled("forward", run)
 
     def program(self, many: bool, derived: bool) -> Callable[..., Any]:
-        """A compiled function (model, state, ctrl) to buffers of state and, if wanted, of derived fields.
+        """Return a compiled function (model, state, ctrl) to buffers of state and, if wanted, of derived fields.
 
         With `many` it takes a number of steps as well; derived fields are those of the last.
         """

@@ -50,7 +50,7 @@ def recordings(
     resample: bool = False,
     states: tuple[Any, Any] | None = None,
 ) -> Recordings:
-    """Recordings from arrays of k trajectories of n steps.
+    """Make recordings from arrays of k trajectories of n steps.
 
     Args:
         ctrl: controls (k, n, nu), or (n, nu) of one trajectory.
@@ -99,12 +99,12 @@ def recordings(
 
 
 def sensor_sizes(m: Model, names: Iterable[str]) -> list[int]:
-    """Numbers of values of sensors."""
+    """Return the numbers of values of sensors."""
     return [int(m.sensor_dim[m.name2id("sensor", name)]) for name in names]
 
 
 def columns_of(m: Model, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Columns of the measurements of each sensor, where the sensors `names` were measured."""
+    """Find the columns of the measurements of each sensor, where the sensors `names` were measured."""
     ends = np.cumsum(sensor_sizes(m, names))
     return dict(zip(names, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
 

@@ -39,7 +39,7 @@ class Linear:
 
     @staticmethod
     def joined(parts: "list[Linear]", priors: np.ndarray) -> "Linear":
-        """Residuals of several chunks, and rows of priors of the parameters."""
+        """Join the residuals of several chunks, and rows of priors of the parameters."""
         own = None if parts[0].own is None else np.concatenate([x.own for x in parts if x.own is not None])
         edge = None if parts[0].edge is None else np.concatenate([x.edge for x in parts if x.edge is not None])
         shared = _triangle(np.concatenate([*(x.shared for x in parts), priors]))
@@ -57,11 +57,11 @@ class Linear:
         return [*found, self.shared]
 
     def gradient(self) -> np.ndarray:
-        """Derivative of the cost by the parameters (p,)."""
+        """Compute the derivative of the cost by the parameters (p,)."""
         return sum((rows[:, -1] @ rows[:, :-1] for rows in self._blocks()), np.zeros(self.parameters))
 
     def cost(self) -> float:
-        """Half the sum of squares."""
+        """Compute half the sum of squares."""
         first = self.prior[:, :1] if self.edge is not None else self.prior
         return 0.5 * float(sum(rows[:, -1] @ rows[:, -1] for rows in self._blocks()) + (first**2).sum())
 
@@ -72,15 +72,15 @@ class Linear:
         return np.maximum(size, 1e-6 * size.max(initial=0) + 1e-15)
 
     def marginal(self) -> np.ndarray:
-        """Rows (s, p + 1) of the parameters only, with the same least-squares solution."""
+        """Return rows (s, p + 1) of the parameters only, with the same least-squares solution."""
         return self.eliminated(0.0)[0]
 
     def step(self, damping: float, fixed: np.ndarray) -> Step:
-        """Least squares with a `damping` of each unknown relative to its column; parameters `fixed` (p,) stay."""
+        """Solve least squares with a `damping` of each unknown relative to its column; those `fixed` (p,) stay."""
         return self.steps([damping], fixed)[0]
 
     def steps(self, dampings: Sequence[float], fixed: np.ndarray) -> list[Step]:
-        """Results of `step` for several dampings."""
+        """Return the results of `step` for several dampings."""
         if self.own is None:
             return self._steps(np.array(dampings), fixed, self.shared, [])
         # one after the other: rows that recover states may be large
@@ -106,7 +106,7 @@ class Linear:
         ]
 
     def eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Rows of the parameters only, and for each window the rows (k, q, .) from which its states are recovered."""
+        """Compute rows of the parameters only, and rows (k, q, .) of each window that recover its states."""
         own, edge = self.own, self.edge
         if own is None:
             return self.shared, []

@@ -183,12 +183,12 @@ class _Design:
         self._values = jaxsim.jit(jax.vmap(lambda z: objective(z, 0.0)[1]))
 
     def controls(self, z: Array) -> Array:
-        """Controls (k, n, nu) within their limits, linear between knots."""
+        """Compute controls (k, n, nu) within their limits, linear between knots."""
         knots = self.low + (self.high - self.low) * jax.nn.sigmoid(z)
         return knots[:, self.left] * (1 - self.share) + knots[:, self.left + 1] * self.share
 
     def information(self, z: Array) -> tuple[Array, dict[str, Array]]:
-        """Information matrix (p, p) of free coordinates, and records of limited fields."""
+        """Compute the information matrix (p, p) of free coordinates, and records of limited fields."""
         ctrl = self.controls(z)
         k = len(ctrl)
         chunk = Chunk(
@@ -208,7 +208,7 @@ class _Design:
         return jnp.matmul(rows, rows.T, precision="highest"), found
 
     def used(self, records: Mapping[str, Array]) -> dict[str, Array]:
-        """Values of limited fields relative to their limits, by field: 1 is at the limit."""
+        """Return the values of limited fields relative to their limits, by field: 1 is at the limit."""
         shares = {}
         for name, (low, high) in self.bounded.items():
             bound = np.isfinite(low) & np.isfinite(high)
@@ -221,7 +221,7 @@ class _Design:
         return shares
 
     def evaluate(self, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Criteria (r,) of knots (r, k, knots, nu), infinite where the information is singular, and excess."""
+        """Evaluate criteria (r,), infinite where information is singular, and excess of knots (r, k, knots, nu)."""
         found = []
         for begin in range(0, len(drawn), BATCH):
             rows = np.minimum(np.arange(begin, begin + min(BATCH, len(drawn))), len(drawn) - 1)
@@ -230,7 +230,7 @@ class _Design:
         return np.where(np.isfinite(value), value, np.inf), np.nan_to_num(excess, nan=np.inf)
 
     def gradient(self, z: np.ndarray, weight: float) -> tuple[tuple[float, bool], np.ndarray]:
-        """Criterion and whether limits are broken, and the gradient with the penalty."""
+        """Compute the criterion and whether limits are broken, and the gradient with the penalty."""
         (_, (value, broken)), gradient = self._gradient(jnp.asarray(z), jnp.asarray(weight, float))
         return (float(value), bool(broken > 0)), np.asarray(gradient)
 
@@ -245,7 +245,7 @@ class _Design:
 
 
 def criterion_of(information: Array, size: Array, criterion: str) -> Array:
-    """Criterion of an information matrix (p, p) in natural logarithms; "A" and "E" relative to sizes (p,)."""
+    """Compute the criterion of an information matrix (p, p), a natural logarithm; "A", "E" relative to sizes (p,)."""
     scaled = information * jnp.outer(size, size)
     scale = jnp.sqrt(jnp.maximum(jnp.diagonal(scaled), 1e-30))
     factor = jnp.linalg.cholesky(scaled / jnp.outer(scale, scale))
@@ -258,7 +258,7 @@ def criterion_of(information: Array, size: Array, criterion: str) -> Array:
 
 
 def seen_from(m: Model, distance: float) -> Model:
-    """Model with the same forces that lists contacts earlier: margin and gap increase by the same distance."""
+    """Return a model of the same forces that lists contacts earlier: margin and gap increase by the same distance."""
     names = ("geom_margin", "geom_gap", "pair_margin", "pair_gap")
     return m.replace(**{name: getattr(m, name) + distance for name in names})
 

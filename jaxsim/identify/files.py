@@ -38,7 +38,7 @@ def load_recordings(
     ignore: Sequence[str] = (),
     channels: Mapping[str, str] | None = None,
 ) -> Recordings:
-    """Recordings from files or frames of equal length, one trajectory each.
+    """Read recordings from files or frames of equal length, one trajectory each.
 
     .npz: arrays `ctrl` (n, nu), each sensor by its name, and optionally `time` (n,), `qpos` (nq,) and `qvel` (nv,).
     .csv: a header, then one row a step, with columns `ctrl:NAME` for actuators, `NAME` or `NAME:0`, `NAME:1`, ... for

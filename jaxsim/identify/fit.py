@@ -83,7 +83,7 @@ class Fit:
     __repr__ = describe_struct
 
     def interval_text(self, i: int) -> str:
-        """The interval of value i as text, or that there is none."""
+        """Write the interval of value i as text, or that there is none."""
         low, high = self.interval[i]
         return f"[{low:.6g}, {high:.6g}]" if self.identified[i] else "not identified"
 
@@ -235,7 +235,7 @@ def levenberg(
     enough: float = 0.0,
     settled: float = 0.0,
 ) -> tuple[Point, np.ndarray]:
-    """Points (starts, .) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations.
+    """Run a batch of Levenberg-Marquardt iterations; return points (starts, .) and costs (starts, iterations + 1).
 
     Iterations end when every start has a cost of at most `enough`, or decreased by at most the share `settled`. With
     `settled`, whose fits are followed by others, a predicted cost is enough after an iteration that went as predicted.

@@ -16,7 +16,7 @@ MOMENT_SEPARATION = 1e-6  # relative, added between equal principal moments, who
 
 
 def to_moments(theta: Array) -> Array:
-    """Pseudo-inertia (4, 4) of ten numbers: [[sum m r r', sum m r], [sum m r', sum m]] in the frame of the body."""
+    """Map ten numbers to a pseudo-inertia (4, 4), [[sum m r r', sum m r], [sum m r', sum m]] in the body's frame."""
     alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = theta
     one, zero = jnp.ones_like(alpha), jnp.zeros_like(alpha)
     upper = jnp.array(
@@ -32,7 +32,7 @@ def to_moments(theta: Array) -> Array:
 
 
 def from_moments(moments: np.ndarray) -> np.ndarray:
-    """Ten numbers of a pseudo-inertia (4, 4). Raises LinAlgError when it is not positive definite."""
+    """Find the ten numbers of a pseudo-inertia (4, 4); raise LinAlgError when it is not positive definite."""
     flipped = np.asarray(moments, float)[::-1, ::-1]
     upper = np.linalg.cholesky(flipped)[::-1, ::-1]
     alpha = np.log(upper[3, 3])
@@ -42,7 +42,7 @@ def from_moments(moments: np.ndarray) -> np.ndarray:
 
 
 def read_moments(m: Model, body: int) -> np.ndarray:
-    """Pseudo-inertia (4, 4) of a body of the model, in the body's frame; host-side."""
+    """Compute the pseudo-inertia (4, 4) of a body of the model, in the body's frame; host-side."""
     mass, com, moments = (np.asarray(x[body], float) for x in (m.body_mass, m.body_ipos, m.body_inertia))
     rotation = np.asarray(quat_to_mat(np.asarray(m.body_iquat[body], float)))
     second = np.diag(0.5 * moments.sum() - moments)  # second moments along the principal axes
@@ -54,7 +54,7 @@ def read_moments(m: Model, body: int) -> np.ndarray:
 
 
 def write_moments(m: Model, body: int, moments: Array) -> Model:
-    """Model with mass, centre of mass and principal inertia of a body from its pseudo-inertia (4, 4)."""
+    """Return the model with a body's mass, centre of mass and principal inertia from its pseudo-inertia (4, 4)."""
     mass = moments[3, 3]
     com = moments[:3, 3] / mass
     second = moments[:3, :3] - mass * jnp.outer(com, com)
@@ -71,7 +71,7 @@ def write_moments(m: Model, body: int, moments: Array) -> Model:
 
 
 def mat_to_quat(r: Array) -> Array:
-    """Quaternion (4,) of a rotation matrix (3, 3): the row of 4 q q' with the largest diagonal entry, normalised."""
+    """Convert a rotation matrix (3, 3) to a quaternion (4,), the row of 4 q q' of largest diagonal, normalised."""
     (a, b, c), (d, e, f), (g, h, i) = r
     rows = jnp.stack(
         [

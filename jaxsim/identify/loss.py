@@ -33,7 +33,7 @@ class Loss:
             raise ValueError(f"the scale of a loss is {self.scale:g}; it is positive, in units of the noise")
 
     def weighted(self, r: np.ndarray) -> Weighted:
-        """Signed roots of twice the loss of residuals, and their derivatives."""
+        """Compute signed roots of twice the loss of residuals, and their derivatives."""
         if self.name == "squares":
             return Weighted(r, np.ones_like(r))
         size, s = np.abs(r), self.scale

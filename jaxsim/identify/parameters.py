@@ -59,7 +59,7 @@ class Form:
     constants: bool
 
     def to_value(self, free: Array) -> Array:
-        """Value at free coordinates."""
+        """Convert free coordinates to a value."""
         return jnp.exp(free) if self.log else free
 
 
@@ -140,11 +140,11 @@ class Parameter:
         return Form(self.kind, self.channels, self.log, len(self.labels), self.write, self.constants)
 
     def to_free(self, value: Any) -> np.ndarray:
-        """Free coordinates of a value."""
+        """Convert a value to free coordinates."""
         return np.log(value) if self.log else np.asarray(value, float)
 
     def to_value(self, free: Array) -> Array:
-        """Value at free coordinates."""
+        """Convert free coordinates to a value."""
         return jnp.exp(free) if self.log else free
 
 
@@ -160,7 +160,7 @@ def parameter(
     prior: tuple[float, float] | None = None,
     tie: bool = False,
 ) -> Parameter:
-    """Parameter of entries of a float field of the model, chosen by the names of their objects.
+    """Make a parameter of entries of a float field of the model, chosen by the names of their objects.
 
     Args:
         field: "dof_damping", "geom_friction", "actuator_gainprm", ... or "opt.gravity" for an option.
@@ -241,14 +241,14 @@ def _option(m: Model, field: str, index: Any, low: float, high: float, log: bool
 
 
 def mass(m: Model, body: str, *, low: float = 1e-6, high: float = np.inf, prior: tuple | None = None) -> Parameter:
-    """Parameter of the mass of a body; its inertia changes in proportion, as by a change of density."""
+    """Make a parameter of the mass of a body; its inertia changes in proportion, as by a change of density."""
     b = m.name2id("body", body)
     start = np.asarray(m.body_mass)[b : b + 1]
     return _checked(Parameter((f"mass[{body}]",), start, Mass(b), low, high, True, prior, True))
 
 
 def inertia(m: Model, body: str, *, prior: float | None = None) -> Parameter:
-    """Parameter of the ten inertial parameters of a body in log-Cholesky form, which is physical for all values.
+    """Make a parameter of a body's ten inertial parameters in log-Cholesky form, which is physical for all values.
 
     `prior`: standard deviation of each about the model's own. Raises ValueError for a body whose mass matrix was
     compiled as diagonal: use `jaxsim.with_full_inertia` first.
@@ -270,7 +270,7 @@ def signal(
     prior=None,
     tie: bool = False,
 ) -> Parameter:
-    """Parameter of a "gain", "bias" or "delay" (s) for each named sensor, or a "ctrl_delay" (s) for each actuator.
+    """Make a parameter: "gain", "bias" or "delay" (s) of each named sensor, or "ctrl_delay" (s) of each actuator.
 
     "offset" is the delay (s) of a sensor's clock, of either sign, with finite bounds `low` and `high`. Rows that the
     offset may shift beyond the ends of a record are left out. `tie`: use one number for all of them.
@@ -291,7 +291,7 @@ def signal(
 def gain(
     name: str, start: float | Sequence[float], *, low=-np.inf, high=np.inf, log: bool = False, prior=None
 ) -> Parameter:
-    """Parameter of a controller in the loop: `controller(data, row, gains)` finds its values as `gains[name]` (n,)."""
+    """Make a parameter of a controller in the loop: `controller(data, row, gains)` finds it as `gains[name]` (n,)."""
     values = np.atleast_1d(np.asarray(start, float))
     labels = (name,) if len(values) == 1 else tuple(f"{name}[{i}]" for i in range(len(values)))
     return _checked(Parameter(labels, values, None, low, high, log, prior, kind="controller", channels=(name,)))

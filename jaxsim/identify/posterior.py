@@ -63,7 +63,7 @@ def posterior(
     seed: int = 0,
     progress: bool = False,
 ) -> Posterior:
-    """Draws from the posterior of a fit by the no-U-turn sampler, on the exact gradient. Needs blackjax.
+    """Draw from the posterior of a fit by the no-U-turn sampler, on the exact gradient; needs blackjax.
 
     The likelihood uses the noise of the fit (`fit.problem.data.sigma`). The prior is that of the parameters, and flat
     in a coordinate without a prior (in the logarithm with `log=True`). Unknown initial states are drawn too. Chains run
@@ -155,7 +155,7 @@ class _Whitened:
         self.size = p + self.shift.size
 
     def unwhitened(self, z: Array) -> tuple[Array, Array]:
-        """Free coordinates (p,) and shifts (k, w, q)."""
+        """Compute free coordinates (p,) and shifts (k, w, q) from whitened numbers."""
         p = len(self.free)
         move = self.factor @ z[:p]
         shift = self.shift
@@ -200,7 +200,7 @@ class Profile:
 
 
 def profile(fit: Fit, label: str, *, iterations: int = 10) -> Profile:
-    """Profile likelihood of one parameter: an interval that need not be symmetric. It uses the fit's compiled programs.
+    """Compute a parameter's profile likelihood, whose interval need not be symmetric, by the fit's compiled programs.
 
     Raises KeyError for a label that the fit does not have, ValueError for one that the data do not determine.
     """

@@ -38,7 +38,7 @@ class Initial:
     qvel: Any = 0.0
 
     def deviations(self, m: Model) -> np.ndarray:
-        """Standard deviations (2 nv,) of positions and velocities. Raises ValueError if they are not valid."""
+        """Return standard deviations (2 nv,) of positions and velocities; raise ValueError if they are not valid."""
         return np.concatenate([_deviations(m, "initial qpos", self.qpos), _deviations(m, "initial qvel", self.qvel)])
 
 
@@ -56,7 +56,7 @@ class Point(NamedTuple):
     shift: np.ndarray
 
     def repeated(self, count: int) -> "Point":
-        """This point repeated."""
+        """Repeat this point."""
         return Point(*(np.broadcast_to(x, (count, *x.shape)) for x in self))
 
 
@@ -68,7 +68,7 @@ class Linearised(NamedTuple):
     rows: np.ndarray
 
     def jacobian(self, parameters: int) -> np.ndarray:
-        """Derivatives (n, p) of the first point's residuals in the first chunk by the parameters."""
+        """Return derivatives (n, p) of the first point's residuals in the first chunk by the parameters."""
         return self.rows[..., -1 - parameters : -1].reshape(-1, parameters)
 
 
@@ -193,30 +193,30 @@ class Problem:
         return len(self.moved)
 
     def start(self, free: Array) -> Point:
-        """Point of free coordinates (s, p) with initial states as measured."""
+        """Make a point of free coordinates (s, p) with initial states as measured."""
         return Point(
             np.asarray(free),
             np.zeros((len(free), self.trajectories, self.windows, self.shifts), np.asarray(free).dtype),
         )
 
     def values(self, free: Array) -> Array:
-        """Values of the parameters, in their units, from free coordinates."""
+        """Compute the values of the parameters, in their units, from free coordinates."""
         return self.simulator.values(free)
 
     def model(self, free: Array) -> Model:
-        """Model with these coordinates; derived constants are recomputed where they depend on them."""
+        """Make a model with these coordinates; derived constants are recomputed where they depend on them."""
         return self.simulator.model(self.m, free)
 
     def everything(self) -> Chunk:
-        """All trajectories as one chunk."""
+        """Return all trajectories as one chunk."""
         return Chunk(*(jnp.asarray(x) for x in (self.qpos, self.qvel, self.ctrl)))
 
     def started(self, shift: np.ndarray) -> tuple[Array, Array]:
-        """States (k, w, nq), (k, w, nv) in which windows begin."""
+        """Compute the states (k, w, nq), (k, w, nv) in which windows begin."""
         return programs().started(self.simulator, self.setting, self.everything(), jnp.asarray(shift))
 
     def simulate(self, free: Array, shift: Array | None = None) -> Array:
-        """Simulated measurements (k, n, ny)."""
+        """Simulate the measurements (k, n, ny)."""
         if shift is None:
             shift = jnp.zeros((self.trajectories, self.windows, self.shifts), free.dtype)
         points = jnp.stack([free]), jnp.stack([shift])
@@ -224,14 +224,14 @@ class Problem:
         return y[0, :, : self.rows]
 
     def replace(self, **changes: Any) -> "Problem":
-        """The same problem with other attributes, such as `loss` or `data` with another noise; it shares programs."""
+        """Copy the problem with other attributes, such as `loss` or `data` with another noise; it shares programs."""
         part = copy.copy(self)
         vars(part).update(changes, _latest=None)
         vars(part).pop("_weight", None)
         return part
 
     def fingerprint(self) -> str:
-        """Digest of labels, recordings, windows, noise, loss and priors: what a stored iterate belongs to."""
+        """Compute a digest of what a stored iterate belongs to: labels, recordings, windows, noise, loss, priors."""
         numbers = (self.qpos, self.qvel, self.ctrl, self.measured, self.data.sigma, *self._priors, self.deviations)
         text = repr((self.labels, self.window, self.loss, None if self.ends is None else self.ends.tolist()))
         return hashlib.sha256(
@@ -239,13 +239,13 @@ class Problem:
         ).hexdigest()
 
     def until(self, rows: int) -> "Problem":
-        """The same problem with only the first rows of trajectories without windows."""
+        """Restrict the problem to the first rows of trajectories without windows."""
         length = np.int32(rows)
         first = {name: getattr(self, name)[:, :rows] for name in ("measured", "known", "_filled")}
         return self.replace(setting=self.setting._replace(length=length), rows=rows, **first)
 
     def differentiable_cost(self) -> Callable[[Array, Array], Array]:
-        """Cost of least squares as a function of free coordinates (p,) and shifts (k, w, q), for programs of JAX.
+        """Make the cost of least squares a function of free coordinates (p,) and shifts (k, w, q), for JAX programs.
 
         Its gradient is found by forward mode along all directions, with the value.
         """
@@ -293,7 +293,7 @@ class Problem:
         return middle, wide
 
     def simulated(self, point: Point) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Measurements (s, c, n, ny) and gaps (s, c, w - 1, 2 nv) of points, for the trajectories of each chunk."""
+        """Simulate measurements (s, c, n, ny), gaps (s, c, w - 1, 2 nv) of points for each chunk's trajectories."""
         for place, chunk, shift in self._chunks(point):
             y, gap = self._simulate(point.free, shift, chunk)
             size = place.stop - place.start
@@ -311,7 +311,7 @@ class Problem:
         return -(-FEWEST_WORLDS // (points * self.chunk * self.windows))
 
     def costs(self, point: Point) -> np.ndarray:
-        """Cost of each point, (s,)."""
+        """Compute the cost of each point, (s,)."""
         total = 0.5 * (self._prior_residuals(point.free) ** 2).sum(-1)
         for place, y, gap in self.simulated(point):
             r = self.loss.weighted(self._differences(y, place)).value
@@ -321,11 +321,11 @@ class Problem:
         return np.where(np.isfinite(total), total, np.inf)
 
     def linear(self, point: Point) -> list[Linear]:
-        """Residuals and their derivatives at each point, compressed by orthogonal factorisations."""
+        """Compute residuals and their derivatives at each point, compressed by orthogonal factorisations."""
         return self.linearised(point).linears
 
     def linearised(self, point: Point) -> Linearised:
-        """Results of `linear`, with those of the first point from which they are made."""
+        """Compute the results of `linear`, with those of the first point from which they are made."""
         if self._latest is not None and all(map(np.array_equal, self._latest[0], point)):
             return self._latest[1]
         self._latest = None  # its rows may be large
@@ -366,7 +366,7 @@ class Problem:
         return y, rows, np.concatenate([by[..., p:], after, by[..., :p], gap[:, :size, ..., None]], -1)
 
     def sample(self, point: Point, starts: int) -> Callable[[np.ndarray], np.ndarray]:
-        """Residuals (s, n) of the first chunk as a function of coordinates (s, p).
+        """Return residuals (s, n) of the first chunk as a function of coordinates (s, p).
 
         `point` is one point, and `starts` the number of those that were fitted, whose programs are used.
         """

@@ -25,7 +25,7 @@ def save_report(fit: Fit, data: Recordings, path: str | Path, title: str = "Iden
 
 
 def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
-    """HTML text of the page."""
+    """Write the HTML text of the page."""
     rows = "".join(
         f"<tr><td>{html.escape(label)}</td><td>{start:.5g}</td><td>{v:.6g}</td><td>{_deviation(s)}</td>"
         f"<td>{fit.interval_text(i)}</td></tr>"

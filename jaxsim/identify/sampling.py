@@ -25,7 +25,7 @@ def timestep(m: Model) -> float:
 
 
 def sample_times(times: np.ndarray, timestep: float, resample: bool) -> np.ndarray | None:
-    """Times to interpolate to, or None if the rows (n,) are the model's steps already.
+    """Choose times to interpolate to, or None if the rows (n,) are the model's steps already.
 
     Raises RowError if times do not increase, or if they differ from the model's steps and `resample` is not set.
     """
@@ -60,7 +60,7 @@ def sample_times(times: np.ndarray, timestep: float, resample: bool) -> np.ndarr
 def resampled(
     m: Model, names: tuple[str, ...], times: np.ndarray, grid: np.ndarray, ctrl: np.ndarray, measured: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Controls (k, n, nu), held, and measurements (k, n, ny), linear in time, at the times of `grid`.
+    """Resample controls (k, n, nu), held, and measurements (k, n, ny), linear in time, at the times of `grid`.
 
     A measurement next to a missing one is missing, and so is one within a gap. Quaternions are normalised, with signs
     that agree.

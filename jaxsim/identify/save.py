@@ -84,7 +84,7 @@ def save_mjcf(fit: Any, path: str | os.PathLike) -> str:
 
 
 def written(before: Model, m: Model) -> Spec:
-    """Flat spec of a model whose numbers were changed since it was compiled: `before` are the numbers of its spec."""
+    """Write the flat spec of a model whose numbers changed since it was compiled: `before` has those of its spec."""
     spec = read(jaxsim.save_mjcf(before, flat=True))
     for name in OPTION:
         value = np.asarray(getattr(m.opt, name), float)
@@ -122,7 +122,7 @@ def written(before: Model, m: Model) -> Spec:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers to `DIGITS` significant digits, as a list or a float."""
+    """Round numbers to `DIGITS` significant digits, as a list or a float."""
     flat = [float(f"{x:.{DIGITS}g}") for x in np.ravel(value)]
     return flat if np.ndim(value) else flat[0]
 

@@ -62,35 +62,35 @@ class Simulator:
     moved: tuple[int, ...]
 
     def split(self, free: Array) -> list[Array]:
-        """Coordinates of each parameter."""
+        """Split coordinates by parameter."""
         return jnp.split(free, np.cumsum([f.size for f in self.forms])[:-1])
 
     def values(self, free: Array) -> Array:
-        """Values of the parameters, in their units, from free coordinates."""
+        """Compute the values of the parameters, in their units, from free coordinates."""
         return jnp.concatenate([f.to_value(x) for f, x in zip(self.forms, self.split(free), strict=True)])
 
     def model(self, m: Model, free: Array) -> Model:
-        """Model with these coordinates; derived constants are recomputed where they depend on them."""
+        """Make a model with these coordinates; derived constants are recomputed where they depend on them."""
         for f, x in zip(self.forms, self.split(free), strict=True):
             if f.kind == "model" and f.write is not None:
                 m = f.write(m, f.to_value(x))
         return jaxsim.set_const(m) if any(f.constants for f in self.forms) else m
 
     def simulate(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, Array]:
-        """Measurements (c, n, ny) and gaps (c, w - 1, 2 nv) between windows, in their deviations; none without any."""
+        """Simulate measurements (c, n, ny) and gaps (c, w - 1, 2 nv) between any windows, in their deviations."""
         with copying_state():
             y, end = self.windows(setting, free, shift, chunk)
         return y, self.gaps(setting, end, shift, chunk)
 
     def windows(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, tuple[Array, Array]]:
-        """Measurements (c, n, ny), and the states in which all windows end."""
+        """Simulate measurements (c, n, ny), and the states in which all windows end."""
         y, end, _ = self.watched(setting, free, shift, chunk, ())
         return y, end
 
     def watched(
         self, setting: Setting, free: Array, shift: Array, chunk: Chunk, outputs: tuple[str, ...]
     ) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
-        """Results of `windows`, and other fields of the data by name, (c, w, n, ...)."""
+        """Compute the results of `windows`, and other fields of the data by name, (c, w, n, ...)."""
         m, controller = self.model(setting.m, free), self.controller
         d = jaxsim.make_data(setting.m)
         c, w, _ = chunk.qpos.shape
@@ -113,7 +113,7 @@ class Simulator:
         return self._signals(setting, y.reshape(c, ctrl.shape[1], -1), free, known), end, found
 
     def started(self, setting: Setting, chunk: Chunk, shift: Array) -> tuple[Array, Array]:
-        """States (c, w, nq), (c, w, nv) in which windows begin."""
+        """Compute the states (c, w, nq), (c, w, nv) in which windows begin."""
         if not self.moved:
             return chunk.qpos, chunk.qvel
         m, nv = setting.m, setting.m.nv
@@ -123,7 +123,7 @@ class Simulator:
         return move(chunk.qpos, change[..., :nv]), chunk.qvel + change[..., nv:]
 
     def gaps(self, setting: Setting, end: tuple[Array, Array], shift: Array, chunk: Chunk) -> Array:
-        """Differences of windows' ends from the starts of the next, in their deviations."""
+        """Subtract the starts of the next windows from windows' ends, in their deviations."""
         if setting.ends is None:
             return jnp.zeros((len(chunk.qpos), 0, 0), shift.dtype)
         qpos, qvel = self.started(setting, chunk, shift)
@@ -132,7 +132,7 @@ class Simulator:
         return jnp.concatenate(gap, -1) / setting.ends
 
     def derivatives(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, ...]:
-        """Measurements and their derivatives by forward mode, with a leading axis of p + q directions.
+        """Compute measurements and their derivatives by forward mode, with a leading axis of p + q directions.
 
         Where windows have ends to meet, they are followed by gaps, their derivatives, and those by the shift of the
         later window.
@@ -193,13 +193,13 @@ class Simulator:
 
 
 def sensor_columns(m: Model, name: str) -> np.ndarray:
-    """Indices of a sensor's values in `sensordata`."""
+    """Find the indices of a sensor's values in `sensordata`."""
     i = m.name2id("sensor", name)
     return m.sensor_adr[i] + np.arange(m.sensor_dim[i])
 
 
 def delayed(y: Array, lag: Array, length: Array | int) -> Array:
-    """Signal (k, n), of which `length` are known, delayed by `lag` steps: linear between samples, constant beyond."""
+    """Delay a signal (k, n), of which `length` are known, by `lag` steps: linear between samples, constant beyond."""
     index = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, length - 1)
     low = jnp.floor(jax.lax.stop_gradient(index)).astype(int)
     high = jnp.minimum(low + 1, length - 1)
@@ -224,7 +224,7 @@ class Programs(NamedTuple):
 
 @functools.cache
 def programs() -> Programs:
-    """Functions that JAX compiles once for each simulator and each shape."""
+    """Make the functions that JAX compiles once for each simulator and each shape."""
 
     def batched(function: Callable) -> Callable:
         def run(simulator: Simulator, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple:

@@ -12,7 +12,7 @@ from jaxsim.identify.data import Recordings, columns_of
 
 
 def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (k, n, nq) and velocities (k, n, nv) of all rows, from the sensors.
+    """Estimate positions (k, n, nq) and velocities (k, n, nv) of all rows from the sensors.
 
     Positions are those of `jointpos` and `ballquat`, of a free joint `framepos` and `framequat` of its body. Velocities
     are their central differences, or `jointvel` where its noise by `sigma` is less than theirs. Missing rows take the

@@ -25,11 +25,12 @@ class Uncertainty(NamedTuple):
 
 
 def uncertainty(jac: np.ndarray, rounding: float | None = None) -> Uncertainty:
-    """From the Jacobian (n, p) of residuals in units of the noise, or a factor with the same inner products.
+    """Compute the uncertainty from the Jacobian (n, p) of residuals in units of the noise.
 
-    Its columns are scaled to length one and factored (SVD). Directions with singular values within the rounding error
-    of the Jacobian are not determined, and neither are coordinates with a component in them. `rounding` is that
-    relative error; by default machine epsilon times the larger dimension.
+    A factor with the same inner products serves too. The columns are scaled to length one and factored (SVD).
+    Directions with singular values within the rounding error of the Jacobian are not determined, and neither are
+    coordinates with a component in them. `rounding` is that relative error; by default machine epsilon times the
+    larger dimension.
     """
     rounding = float(np.finfo(jac.dtype).eps) * max(jac.shape) if rounding is None else rounding
     jac = np.asarray(jac, np.float64)
@@ -43,7 +44,7 @@ def uncertainty(jac: np.ndarray, rounding: float | None = None) -> Uncertainty:
 
 
 def unidentifiable(information: np.ndarray, labels: Sequence[str]) -> tuple[str, ...]:
-    """A sentence for each direction of the parameters that the information matrix J' J (p, p) does not determine."""
+    """Describe, in a sentence each, the directions that an information matrix J' J (p, p) does not determine."""
     size = np.sqrt(np.diag(information))
     lines = [f"{label} has no effect on the measurements" for label, s in zip(labels, size, strict=True) if s == 0]
     used = np.flatnonzero(size > 0)
@@ -59,7 +60,7 @@ def unidentifiable(information: np.ndarray, labels: Sequence[str]) -> tuple[str,
 
 
 def at_bounds(free: np.ndarray, low: np.ndarray, high: np.ndarray, jac: np.ndarray, labels: Sequence[str]) -> list[str]:
-    """A sentence for each coordinate at a bound at which its derivative is zero."""
+    """Describe, in a sentence each, coordinates at a bound at which their derivative is zero."""
     flat = ~np.any(jac, axis=0)
     return [
         f"{label} stands at its bound, where its derivative is zero: start it inside the bounds"
@@ -78,7 +79,7 @@ def rough(
     sizes: np.ndarray,
     labels: Sequence[str],
 ) -> list[str]:
-    """A sentence for each coordinate for which finite differences of the residuals disagree with the derivative.
+    """Describe, in a sentence each, coordinates whose derivative disagrees with finite differences of the residuals.
 
     Central differences over a standard deviation and over `DIFFERENCES` of a coordinate are compared with the columns
     of the Jacobian. If an impact moves from one step to the next, the derivative does not contain the jump.

@@ -42,7 +42,7 @@ class Validation:
 
 
 def validate(problem: Any, free: np.ndarray, data: Recordings, horizons: Sequence[float] = HORIZONS) -> Validation:
-    """Prediction errors of the values `free` (p,) of a problem and of its nominal model on other recordings.
+    """Compute prediction errors of a problem's values `free` (p,), and of its nominal model, on other recordings.
 
     Horizons longer than the recordings are left out. If all are longer, the shortest is used. If sensors do not measure
     the states, or have a delay, windows are whole recordings, which begin in their initial states.

@@ -23,7 +23,7 @@ SHAPES = {
 def coloured(
     residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: Sequence[int], timestep: float = 1.0
 ) -> list[str]:
-    """A sentence with a guess for each sensor whose residuals (k, n, ny), in its units, are correlated between rows.
+    """Guess why residuals (k, n, ny) of sensors, in their units, correlate between rows; a sentence for each sensor.
 
     The guess is the regressor that explains most of the residuals: the simulated signal y (k, n, ny) itself (a gain), a
     constant (a bias), its rate (a delay), the sign of its rate (backlash), the double integral of that sign

@@ -111,7 +111,7 @@ def _make_expected_of_data(m: Model) -> tuple[Layout, tuple[Expected, ...]]:
 
 
 def phrase(symbolic: tuple[str | int, ...]) -> str:
-    """A shape in sizes as text: "one number for each actuator", "3 numbers for each body"."""
+    """Describe a shape in sizes as text: "one number for each actuator", "3 numbers for each body"."""
     sizes, numbers = [s for s in symbolic if isinstance(s, str)], [s for s in symbolic if isinstance(s, int)]
     count = int(np.prod(numbers)) if numbers else 1
     much = "one number" if count == 1 else f"{' x '.join(map(str, numbers))} numbers"
@@ -136,7 +136,7 @@ def _singular(plural: str) -> str:
 
 
 def unknown_argument(function: str, signature: inspect.Signature, given: Iterable[str]) -> str | None:
-    """Message for a call with an unknown keyword; None if all are parameters."""
+    """Write the message for a call with an unknown keyword; None if all are parameters."""
     words = {"model": "m", "data": "d"}
     for name in given:
         if name not in signature.parameters:

@@ -43,7 +43,7 @@ def public(
     waits: bool = False,
     shared: Callable[[dict[str, Any]], tuple[dict[str, Any], Callable[[Any], Any]]] | None = None,
 ) -> Any:
-    """The function with its arguments checked, and compiled where it is called eagerly.
+    """Wrap a function: check its arguments, and compile it where it is called eagerly.
 
     Its first parameter is a model `m`; parameters of the names in `DATA` are its data. Parameters in `static`, and
     strings, flags or None, are static. A call with a function or an unhashable value among them runs op by op, and so

@@ -75,7 +75,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_archive(path: str | os.PathLike) -> bool:
-    """Whether a file begins like a zip archive, as those of `save_model` do."""
+    """Return whether a file begins like a zip archive, as those of `save_model` do."""
     try:
         with open(path, "rb") as stream:
             return stream.read(4) == b"PK\x03\x04"
@@ -84,7 +84,7 @@ def is_archive(path: str | os.PathLike) -> bool:
 
 
 def read_archive(path: str | os.PathLike) -> Model:
-    """Host model (NumPy leaves in their saved precision) of a file that `save_model` wrote.
+    """Read a host model (NumPy leaves in their saved precision) from a file that `save_model` wrote.
 
     Raises:
         ModelError: the file is damaged, of another format, or of an unknown version.

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def to_arrays(tree: Any) -> dict[str, Any]:
-    """Leaves by their dotted names ("qpos", "contact.dist"), without empty ones.
+    """Collect leaves by their dotted names ("qpos", "contact.dist"), without empty ones.
 
     `np.savez`, orbax and flax can write this dictionary; `from_arrays` reads it back.
 
@@ -24,7 +24,7 @@ def to_arrays(tree: Any) -> dict[str, Any]:
 
 
 def from_arrays(like: T, arrays: Mapping[str, Any]) -> T:
-    """`like` with the numbers of arrays from `to_arrays`, on the device and with the dtypes of `like`.
+    """Fill `like` with the numbers of arrays from `to_arrays`, on the device and with the dtypes of `like`.
 
     Args:
         like: a PyTree with the structure: `jaxsim.make_data(m)`. The arrays may have more leading axes, as in a batch.

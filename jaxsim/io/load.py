@@ -35,7 +35,7 @@ def load_model(
     max_constraints: int | None = None,
     assets: dict[str, bytes] | None = None,
 ) -> Model:
-    """Compiled model of a path, a text (MJCF or URDF), a `Spec`, or a file that `save_model` wrote.
+    """Load and compile a model from a path, a text (MJCF or URDF), a `Spec`, or a file that `save_model` wrote.
 
     Args:
         source: a path, the XML text itself, or a `jaxsim.mjcf.Spec`; where MuJoCo is installed, also a
@@ -112,7 +112,7 @@ def _body_element(m: Model, spec: Spec, body: int) -> Element | None:
 
 
 def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat: bool = False) -> str:
-    """MJCF text of a spec, or of a model that was loaded from one; written to `path` if given.
+    """Return the MJCF text of a spec, or of a model loaded from one; write it to `path` if given.
 
     The text is canonical, keeps default classes and macros, and compiles to the same model. File names are rewritten
     for the folder of `path`. With `flat`, macros are expanded, actuators are `general`, and every element lists all of

@@ -14,7 +14,7 @@ from jaxsim.io import newer
 
 
 def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
-    """`Model` of a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`.
+    """Make a `Model` of a compiled `mujoco.MjModel`; capacities and warnings are as in `load_model`.
 
     A model of a newer MuJoCo is accepted if it uses no new features, with a `ModelWarning` if its results differ.
     Otherwise raises UnsupportedError that names the new features.
@@ -27,7 +27,7 @@ def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints:
 
 
 def host_model(mj_model: Any) -> Model:
-    """`Model` of a `mujoco.MjModel` with float64 NumPy leaves, its capacities not set."""
+    """Make a `Model` of a `mujoco.MjModel` with float64 NumPy leaves, its capacities not set."""
     if isinstance(mj_model, Model) or not hasattr(mj_model, "names"):
         raise TypeError(f"the model is of type {type(mj_model).__name__}, wanted a mujoco.MjModel")
     newer.refuse_newer(mj_model)

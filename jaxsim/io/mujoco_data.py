@@ -22,7 +22,7 @@ ROW_FIELDS = tuple(f.name for f in CONSTRAINT_FIELDS if f.name != "active")
 
 
 def from_mujoco_data(m: Model, mj_data: Any) -> Data:
-    """`Data` of a `mujoco.MjData`, derived fields, contacts and constraint rows included.
+    """Make a `Data` of a `mujoco.MjData`, derived fields, contacts and constraint rows included.
 
     Args:
         m: the model that was made of the MjModel of `mj_data`.

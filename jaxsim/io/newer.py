@@ -86,7 +86,7 @@ def _damping_within_limits(m: Model) -> bool:
 
 
 def version_of(mj_object: Any) -> tuple[int, ...]:
-    """Version of the mujoco package that made a model or data, as numbers."""
+    """Return the version of the mujoco package that made a model or data, as numbers."""
     package = sys.modules.get(type(mj_object).__module__.partition(".")[0])
     words = getattr(package, "__version__", "3.8.1").split(".")[:3]
     return tuple(int(word) for word in words if word.isdigit())
@@ -114,12 +114,12 @@ def refuse_newer(mj_model: Any) -> None:
 
 
 def size(mj_model: Any, name: str) -> int:
-    """A size of a model; zero where newer versions have no such tables (of flexes, which are refused)."""
+    """Return a size of a model, zero where newer versions have no such tables (of flexes, which are refused)."""
     return getattr(mj_model, name, 0)
 
 
 def field(mj_model: Any, name: str) -> Any:
-    """A field of a model with the meaning that it has in MuJoCo 3.8.1."""
+    """Return a field of a model with the meaning that it has in MuJoCo 3.8.1."""
     version = version_of(mj_model)
     if version <= READ:
         return getattr(mj_model, name)
@@ -185,7 +185,7 @@ def _new_sensors(m: Any, version: tuple[int, ...]) -> list[str]:
 
 
 def data_field(m: Model, mj_data: Any, name: str) -> Any:
-    """A field of a `MjData`, by its name and meaning in MuJoCo 3.8.1."""
+    """Return a field of a `MjData`, by its name and meaning in MuJoCo 3.8.1."""
     if name == "qM" and version_of(mj_data) >= NO_LEGACY_M:
         entries = np.zeros(m.nM)
         entries[m.mapM2M] = mj_data.M

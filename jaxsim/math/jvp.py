@@ -48,7 +48,7 @@ def jvp_at(f: Callable[[Any], Any], x: Any) -> Callable[[Any], Any]:
 
 @jax.custom_jvp
 def with_derivatives_of(twin: Any, value: Any) -> Any:
-    """The constant PyTree `value` with the derivatives of `twin`, of any order: other formulas for the same numbers."""
+    """Give a constant PyTree `value` the derivatives of `twin`, of any order: other formulas for the same numbers."""
     return value
 
 

@@ -79,7 +79,7 @@ def _load(m: Memory, i: Number) -> Number:
 
 
 def repeat(begin: Number, end: Number, turn: Callable[[Array, Any], Any], start: Any) -> Any:
-    """`fori_loop` with an index of 32 bits."""
+    """Run `fori_loop` with an index of 32 bits."""
     begin, end = (np.int32(x) if is_known(x) else x for x in (begin, end))
     return lax.fori_loop(begin, end, turn, start)
 

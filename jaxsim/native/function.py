@@ -255,7 +255,7 @@ def _jvp(f: NativeFunction, primals: tuple, tangents: tuple, **params: Any) -> t
 def batched(
     primitive: Primitive, operands: tuple, dims: tuple, *, plan: Any, worlds: tuple[bool, ...] | None
 ) -> tuple[list, list]:
-    """Batching rule of a native function: a batch of batches is flattened into one axis."""
+    """Batch a native function: a batch of batches is flattened into one axis."""
     outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
     if worlds is None:
         moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]

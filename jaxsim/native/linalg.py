@@ -75,7 +75,7 @@ def _solve_ltdl(ld: Array, inverse: Array, x: Array) -> Array:
 
 
 def solve_nearly_positive(a: Array, b: Array) -> Array:
-    """`solve_positive` for a matrix (n, n) that rounding may have made indefinite: a x = b, b (n,). Not differentiable.
+    """Solve a x = b as `solve_positive` does, for a (n, n) that rounding may have made indefinite; not differentiable.
 
     Where it has no Cholesky factor its diagonal grows by a small multiple of itself, a larger one at each try. The
     matrix of what is solved is positive, so that x remains a direction of descent.
@@ -149,7 +149,7 @@ def solve(a: Array, b: Array) -> Array:
     lu, _, order = [x.reshape(*a.shape[:-2], *x.shape[1:]) for x in _factors(fixed.reshape(-1, n, n))]
 
     def either(by_factors: Callable[..., Array], matrix: Array, y: Array) -> Array:
-        """The solution by the factors; on a GPU one kernel factors and solves."""
+        """Solve by the factors; on a GPU one kernel factors and solves."""
         flat = [x.reshape(-1, *x.shape[a.ndim - 2 :]) for x in (lu, order, matrix, y)]
         at_once = lambda lu, order, matrix, y: of_matrices("solve_any", _solve_any, matrix, y)  # noqa: E731
         return of_batches(by_factors, lambda _: by_factors, at_once)(*flat).reshape(y.shape)
@@ -192,7 +192,7 @@ def _by_transposed(lu: Array, order: Array, y: Array) -> Array:
 
 
 def eigh(a: Array) -> tuple[Array, Array]:
-    """Eigenvalues (..., n), ascending, and vectors (..., n, n) of symmetric matrices (lower triangles are read)."""
+    """Compute eigenvalues (..., n), ascending, and vectors (..., n, n) of symmetric matrices from lower triangles."""
     n = a.shape[-1]
     decompose = partial(jnp.linalg.eigh, symmetrize_input=False)
     values, vectors = _by_one_thread(lambda x: tuple(decompose(x)), 5 * n**3)(a.reshape(-1, n, n))
@@ -200,7 +200,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
 
 
 def factor_work(n: int) -> int:
-    """Operations of the Cholesky factor of an (n, n) matrix, as jaxlib counts them."""
+    """Count the operations of the Cholesky factor of an (n, n) matrix, as jaxlib does."""
     return n**3 // 3
 
 

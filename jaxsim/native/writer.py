@@ -375,7 +375,7 @@ class Writer:
         return found
 
     def stored(self, buffer: Buffer, shape: Sequence[int]) -> Value:
-        """A buffer as an array."""
+        """Return a buffer as an array."""
         return stored(buffer, shape)
 
     def table(self, x: np.ndarray) -> str:

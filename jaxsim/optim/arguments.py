@@ -14,7 +14,7 @@ SHARED_PROGRAMS = 16  # of functions that the user has compiled; each holds what
 
 
 def floats(x: Any) -> Any:
-    """A PyTree of numbers or arrays as arrays of floats, integers in the default precision."""
+    """Convert a PyTree of numbers or arrays to arrays of floats, integers in the default precision."""
 
     def convert(leaf: Any) -> Array:
         array = jnp.asarray(leaf)
@@ -37,7 +37,7 @@ def limits(low: Any, high: Any, x: Any, what: str) -> tuple[Any, Any]:
 
 
 def control_limits(m: Model, low: Any, high: Any, row: Array, what: str) -> tuple[Array, Array]:
-    """Limits of one row of controls; by default the ranges of the actuators that have one."""
+    """Return the limits of one row of controls; by default the ranges of the actuators that have one."""
     limited = np.asarray(m.actuator_ctrllimited, bool)
     own = [jnp.where(limited, m.actuator_ctrlrange[..., k], sign * np.inf) for k, sign in ((0, -1), (1, 1))]
     given = [own[k] if bound is None else bound for k, bound in enumerate((low, high))]
@@ -68,10 +68,10 @@ def _limit(name: str, bound: Any, default: float, x: Any, what: str) -> Any:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether a function was made by `jax.jit`."""
+    """Return whether a function was made by `jax.jit`."""
     return hasattr(function, "lower") and hasattr(function, "__wrapped__")
 
 
 def plain(function: Any) -> Any:
-    """The original function of a jitted one: JAX refuses compiler options within a program."""
+    """Return the original function of a jitted one: JAX refuses compiler options within a program."""
     return function.__wrapped__ if is_compiled(function) else function

@@ -17,7 +17,7 @@ from jaxsim.math.safe import Array
 
 
 def contacts_from_distance(m: Model, width: float) -> Model:
-    """Model whose contacts begin to act at the distance `width` (m) and grow smoothly until the surfaces touch.
+    """Return a model whose contacts begin at the distance `width` (m) and grow smoothly until the surfaces touch.
 
     With r the distance less the margin, the position of a contact becomes -(width - r)^2 / (4 width) for r between
     -width and width; it is r below that range and 0 above. Between 0 and `width` its impedance is multiplied by
@@ -72,7 +72,7 @@ def _keep_stiffness(solref: Array, ratio: Array) -> Array:
 
 
 def smooth_impedance(m: Model, width: float | None = None, power: float = 2.0) -> Model:
-    """Model whose contacts have an impedance near zero at the surface, so that forces are continuous at touch.
+    """Return a model of contacts with an impedance near zero at the surface, so that forces are continuous at touch.
 
     `width` (m) is the depth at which the impedance reaches its maximum, by default the model's own. A `power` of at
     least 2 makes the impedance smooth at the surface. Sets `geom_solimp` and `pair_solimp`; differentiable in `m`.

@@ -18,12 +18,12 @@ Norm = Callable[[Array], Array]
 
 
 def quadratic(r: Array) -> Array:
-    """Half the squares of the residuals."""
+    """Return half the squares of the residuals."""
     return 0.5 * r * r
 
 
 def linear(r: Array) -> Array:
-    """The residuals themselves, for costs that are not squares. Gauss-Newton uses no curvature for them."""
+    """Return the residuals themselves, for costs that are not squares; Gauss-Newton uses no curvature for them."""
     return r
 
 
@@ -153,7 +153,7 @@ class Multipliers(NamedTuple):
 
 
 def rows_of(costs: Costs, d: Data) -> Rows:
-    """All residuals and constraints in a state whose derived fields are known."""
+    """Compute all residuals and constraints in a state whose derived fields are known."""
 
     def of(f: Residual) -> Array:
         return jnp.atleast_1d(jnp.asarray(f(d))).ravel().astype(d.qpos.dtype)
@@ -164,12 +164,12 @@ def rows_of(costs: Costs, d: Data) -> Rows:
 
 
 def reads_of(costs: Costs, d: Data) -> frozenset[str]:
-    """Names of the fields of the data that terms and constraints read."""
+    """Find the names of the fields of the data that terms and constraints read."""
     return fields_read(partial(rows_of, costs), d)
 
 
 def active(rows: Rows, last: Array, beyond: Array) -> Rows:
-    """Rows with inactive terms set to zero: final terms before the last state, running terms at it."""
+    """Zero the rows of inactive terms: final terms before the last state, running terms at it."""
     after, end = jnp.logical_or(last, beyond), jnp.logical_and(last, ~beyond)
     running = partial(jax.tree.map, lambda r: jnp.where(after, 0, r))
     final = partial(jax.tree.map, lambda r: jnp.where(end, r, 0))
@@ -177,7 +177,7 @@ def active(rows: Rows, last: Array, beyond: Array) -> Rows:
 
 
 def value_of(costs: Costs, rows: Rows, last: Array, beyond: Array, multipliers: Multipliers) -> Array:
-    """Cost of a state, with the augmented Lagrangian of its constraints. Norms need not be zero at zero."""
+    """Compute a state's cost, with the augmented Lagrangian of its constraints; norms need not be zero at zero."""
 
     def terms(group: tuple[Term, ...], values: tuple[Array, ...]) -> Array:
         return sum((jnp.sum(t.weight * t.norm(r)) for t, r in zip(group, values, strict=True)), jnp.zeros(()))
@@ -196,20 +196,20 @@ def value_of(costs: Costs, rows: Rows, last: Array, beyond: Array, multipliers: 
 
 
 def augmented(kind: str, c: Array, mu: Array, penalty: Array) -> Array:
-    """mu c + penalty c^2 / 2 of an equality; of an inequality its minimum over a slack that is not negative."""
+    """Compute mu c + penalty c^2 / 2 of an equality, or of an inequality its minimum over a slack of at least zero."""
     if kind == "equal":
         return jnp.sum(mu * c + 0.5 * penalty * c * c)
     return jnp.sum(jnp.maximum(0, mu + penalty * c) ** 2 - mu * mu) / (2 * penalty)
 
 
 def no_multipliers(costs: Costs, rows: Rows, penalty: Any) -> Multipliers:
-    """Multipliers of zero for the rows of one state or of many."""
+    """Make multipliers of zero for the rows of one state or of many."""
     zero = partial(jax.tree.map, jnp.zeros_like)
     return Multipliers(zero(rows.constraints), zero(rows.final_constraints), jnp.asarray(penalty))
 
 
 def updated(costs: Costs, rows: Rows, old: Multipliers, penalty: Array) -> Multipliers:
-    """Multipliers after a minimisation: mu + penalty c, and not below zero for inequalities."""
+    """Update multipliers after a minimisation: mu + penalty c, and not below zero for inequalities."""
 
     def new(group: tuple[Constraint, ...], values: tuple[Array, ...], mu: tuple[Array, ...]) -> tuple[Array, ...]:
         moved = [x + old.penalty * c for c, x in zip(values, mu, strict=True)]
@@ -226,7 +226,7 @@ MOST = 1e8  # size of a multiplier
 
 
 def violation_of(costs: Costs, rows: Rows) -> Array:
-    """Largest violation of a constraint, from rows in which inactive constraints are zero."""
+    """Find the largest violation of a constraint, from rows in which inactive constraints are zero."""
 
     def worst(group: tuple[Constraint, ...], values: tuple[Array, ...]) -> list[Array]:
         each = zip(group, values, strict=True)

@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
     controls: Array
 
     def violation(self) -> Array:
-        """The largest force that is missing or above a limit."""
+        """Return the largest force that is missing or above a limit."""
         return jnp.maximum(jnp.max(jnp.abs(self.missing), initial=0), jnp.max(self.excess, initial=0))
 
 
@@ -371,7 +371,7 @@ def _newton(grad: Array, hess: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def solve_pentadiagonal(diagonal: Array, one_below: Array, two_below: Array, right: Array) -> Array:
-    """Solution (n, k) of a symmetric positive definite system of five diagonals of blocks, each (n, k, k).
+    """Solve a symmetric positive definite system of five diagonals of blocks, each (n, k, k), for x (n, k).
 
     Row i of `one_below` and `two_below` is the block of row i and column i - 1, or i - 2.
     """

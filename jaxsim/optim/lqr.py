@@ -499,7 +499,7 @@ def at_state(m: Model, d: Data, state: dict[str, Any]) -> Data:
 
 
 def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Data]:
-    """The data after the steps of one row of controls, and `d` with the fields that costs read."""
+    """Simulate the steps of one row of controls; return the data, and `d` with the fields that costs read."""
     m = problem.m
     derived = program.step is jaxsim.step and m.opt.integrator != IntegratorType.RK4  # by the step, at the state before
     names = [n for n in program.reads if n not in CARRIED] if derived else []
@@ -544,7 +544,7 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
     control, cost = by_backend(m, _control, "core", "the feedback"), by_backend(m, _cost, "core", "the cost")
 
     def across(alpha: Array, i: Array, new: Data, gap: Array, node: dict) -> tuple[dict, Array]:
-        """The next state, on the other side of what is left of a gap: at first the whole of it."""
+        """Move the next state to the other side of what is left of a gap: at first the whole of it."""
         shorter = (1 - alpha) * gap
         dq, dv, da = jnp.split(shorter, (m.nv, 2 * m.nv))
         qpos = integrate_pos(m, new.qpos, dq, jnp.ones((), dq.dtype)) if m.nv else new.qpos
@@ -778,7 +778,7 @@ def _backward(problem: Problem, options: Ilqr, e: Expansion, controls: Array, ga
 
 
 def convex_part(curve: Array) -> Array:
-    """Symmetric matrices without their negative eigenvalues."""
+    """Remove negative eigenvalues from symmetric matrices."""
     if not curve.shape[-1]:
         return curve
     values, vectors = eigh(curve)
@@ -868,7 +868,7 @@ def _solved(a: Array, b: Array) -> Array:
 
 
 def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Minimiser of x' h x / 2 + g' x within low <= x <= high by projected Newton steps, and which x are not clamped."""
+    """Minimise x' h x / 2 + g' x in low <= x <= high by projected Newton steps; return x and which are not clamped."""
 
     def value(x: Array) -> Array:
         return 0.5 * x @ h @ x + g @ x

@@ -28,7 +28,7 @@ from jaxsim.optim.shooting import descend
 def trajectory_cost(
     m: Model, d: Data, costs: Costs, controls: Array, *, step: Step = jaxsim.step, substeps: int = 1, length: Any = None
 ) -> Array:
-    """Cost of controls (n, nu) from the data `d`, differentiable in all of them. Constraints are left out."""
+    """Compute the cost of controls (n, nu) from the data `d`, differentiable in all of them, without constraints."""
     terms.check_costs(costs, "trajectory_cost")
     if costs.constraints or costs.final_constraints:
         raise ValueError("constraints are met by ilqr and ddp alone; here make them terms, with a weight")
@@ -188,7 +188,7 @@ def mpc(
     controls: Array | None = None,
     key: Array | None = None,
 ) -> Controller:
-    """Controller that plans `horizon` controls at every call, starting from the last plan shifted by one control.
+    """Make a controller that plans `horizon` controls at every call, from the last plan shifted by one control.
 
     Each control is held for `substeps` steps, which is how often the controller is meant to be called. `solver`: by
     default one iteration of `ilqr`. `controls` (horizon, nu) or (nu,): the first plan, by default the middle of the

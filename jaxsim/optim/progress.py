@@ -20,7 +20,7 @@ MOST_NAMED = 5
 
 
 def negligible(dtype: Any) -> float:
-    """Relative size below which a derivative is rounding error: 4e-11 in double precision, 2e-5 in single."""
+    """Return the relative size below which a derivative is rounding error, 4e-11 in double and 2e-5 in single."""
     return float(jnp.finfo(dtype).eps) ** FLAT
 
 
@@ -68,7 +68,7 @@ def warn_of_bad_costs(what: str, nans: int, bad: int, total: int) -> None:
 
 @contextmanager
 def bar(total: int, what: str, show: bool) -> Iterator[Callable[..., None]]:
-    """Context with a function to call with the cost after every iteration, and with other numbers to show by name.
+    """Open a context with a function to call with the cost after every iteration, and other numbers to show by name.
 
     Draws a bar if `show` is set.
     """
@@ -85,7 +85,7 @@ def bar(total: int, what: str, show: bool) -> Iterator[Callable[..., None]]:
 
 
 def is_flat(gradient: Any, cost: Array, x: Any) -> Array:
-    """Whether a gradient is zero or rounding error, for a change of each entry by max(|x|, 1)."""
+    """Return whether a gradient is zero or rounding error, for a change of each entry by max(|x|, 1)."""
     leaves = zip(jax.tree.leaves(gradient), jax.tree.leaves(x), strict=True)
     change = jnp.array([jnp.max(jnp.abs(g) * jnp.maximum(jnp.abs(v), 1), initial=0) for g, v in leaves])
     return jnp.max(change, initial=0) <= negligible(cost.dtype) * jnp.where(jnp.isfinite(cost), jnp.abs(cost), 0)
@@ -107,7 +107,7 @@ def report(watched: bool, number: Any, cost: Any, violation: Any, x: Any) -> Non
 
 @contextmanager
 def listen(total: int, what: str, show: bool, callback: Callable[[Iteration], None] | None) -> Iterator[bool]:
-    """Context in which programs report their iterations; returns whether there is a callback."""
+    """Open a context in which programs report their iterations; yield whether there is a callback."""
     if not show and callback is None:
         yield False
         return
@@ -127,5 +127,5 @@ def listen(total: int, what: str, show: bool, callback: Callable[[Iteration], No
 
 
 def is_traced(*trees: Any) -> bool:
-    """Whether any leaf is a tracer: the call is part of a larger program."""
+    """Return whether any leaf is a tracer: the call is part of a larger program."""
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(trees))

@@ -52,7 +52,7 @@ class GradientReport:
     advice: tuple[str, ...]
 
     def agreement(self, option: str) -> float:
-        """Correlation of the derivatives of an option with the differences, -1 to 1; zero where one of them is zero."""
+        """Compute the correlation, -1 to 1, of an option's derivatives with differences; zero where either is zero."""
         a, b = self.derivatives[option], self.differences
         size = np.linalg.norm(a) * np.linalg.norm(b)
         return float(a @ b / size) if size > 0 else 0.0

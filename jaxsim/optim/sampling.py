@@ -107,7 +107,7 @@ _shared = lru_cache(maxsize=SHARED_PROGRAMS)(_program)
 def search(
     cost: Cost, mean: Array, key: Array, options: Options, low: Array, high: Array, watched: bool = False
 ) -> tuple[Result, Array, Array]:
-    """Best sample of iterated draws, evaluations and updates; the mean itself is always one of the samples.
+    """Find the best sample of iterated draws, evaluations and updates; the mean itself is always one of the samples.
 
     A cost that is not finite is worse than all others, and its sample is left out of the update.
     """

@@ -11,7 +11,7 @@ from jaxsim.xla.compat import eval_jaxpr
 
 
 def hvp(f: Callable[..., Array], x: Any, v: Any) -> Any:
-    """Product of the Hessian of `f` at `x` and `v`, both PyTrees: the gradient of a derivative along `v`.
+    """Multiply the Hessian of `f` at `x` by `v`, both PyTrees: the gradient of a derivative along `v`.
 
     Reverse mode over forward mode: only this order works with the solver's derivative rules within checkpoints. It
     costs two and a half to three gradients.

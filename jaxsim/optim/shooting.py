@@ -98,7 +98,7 @@ def descend(
     key: Array | None,
     watched: bool = False,
 ) -> tuple[Result, _Search]:
-    """The best of all points that the optimiser visits, and the last state of the loop."""
+    """Find the best of all points that the optimiser visits; return it and the last state of the loop."""
     optax = require("optax", "shooting needs optax", "optim")
     optimizer = options.optimizer or optax.chain(optax.clip_by_global_norm(options.clip), optax.adam(options.rate))
     evaluate = jax.value_and_grad(function) if differentiate else function

@@ -16,7 +16,7 @@ from jaxsim.math.safe import Array, divide
 def smoothed(
     f: Callable[[Any], Array], sigma: float, n: int, mode: str = "mixed", confidence: float = 3.0
 ) -> Callable[[Any, Array], tuple[Array, Any]]:
-    """Function (x, key) -> value and gradient of E f(x + sigma w), w standard normal, from `n` antithetic pairs.
+    """Make a function (x, key) -> value, gradient of E f(x + sigma w), w standard normal, by `n` antithetic pairs.
 
     `mode`: "first" averages gradients, which has a low variance but is biased at discontinuities and by stiff contacts.
     "zeroth" averages differences of values, which is unbiased wherever f is integrable. "mixed" weighs the two by their

@@ -19,7 +19,7 @@ Step = Callable[[Model, Data], Data]
 
 
 def with_timestep(m: Model, timestep: Array) -> Model:
-    """Model with another time step in seconds."""
+    """Return the model with another time step in seconds."""
     return m.replace(opt=m.opt.replace(timestep=timestep))
 
 

@@ -21,7 +21,7 @@ MOST_NAMED = 5  # fields in a message
 
 
 def batch_axes(m: Model, names: Sequence[str]) -> Model:
-    """Axes for `jax.vmap(..., in_axes=(axes, 0))`: 0 for the named float fields of the model, None elsewhere.
+    """Return axes for `jax.vmap(..., in_axes=(axes, 0))`: 0 for the model's named float fields, None elsewhere.
 
     Fields that are not named are shared by all worlds and not copied. Names of options and statistics are prefixed by
     "opt." or "stat.": `batch_axes(m, ["body_mass", "opt.gravity"])`. Raises ValueError for a name that is not a float
@@ -38,10 +38,10 @@ def batch_axes(m: Model, names: Sequence[str]) -> Model:
 
 
 def stack_models(models: Sequence[Model]) -> Model:
-    """One model with an axis of worlds first in every number: `jax.vmap(jaxsim.step)(stack_models(models), worlds)`.
+    """Stack models with an axis of worlds in every number: `jax.vmap(jaxsim.step)(stack_models(models), worlds)`.
 
-    The models have the same structure: bodies, joints, types of geoms, names, options and capacities. Raises ValueError
-    that says which fields differ.
+    The axis comes first. The models have the same structure: bodies, joints, types of geoms, names, options and
+    capacities. Raises ValueError that says which fields differ.
     """
     if not models:
         raise ValueError("stack_models needs at least one model")
@@ -79,13 +79,13 @@ def _difference(name: str, x: Any, y: Any) -> str:
 
 @functools.cache
 def batched(function: Function = forward.step) -> Function:
-    """Compiled `function(m, d)` for a batch of worlds that share the model; cached, so that all callers share it."""
+    """Compile `function(m, d)` for a batch of worlds that share the model; cached, so that all callers share it."""
     return jit(jax.vmap(function, in_axes=(None, 0)))
 
 
 @functools.cache
 def single(function: Function = forward.step) -> Function:
-    """Compiled `function(m, d)` for one world; cached, so that all callers share it."""
+    """Compile `function(m, d)` for one world; cached, so that all callers share it."""
     return jit(function)
 
 

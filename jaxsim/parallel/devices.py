@@ -33,7 +33,7 @@ def use_cores(count: int | None = None) -> int:
 
 
 def make_mesh(devices: Sequence[Any] | None = None) -> Mesh:
-    """Mesh of one axis, over all devices of all processes unless devices are given."""
+    """Make a mesh of one axis, over all devices of all processes unless devices are given."""
     return Mesh(np.array(jax.devices() if devices is None else devices), (AXIS,))
 
 
@@ -56,7 +56,7 @@ def shard(worlds: Any, mesh: Mesh | None = None) -> Any:
 
 
 def replicate(tree: Any, mesh: Mesh | None = None) -> Any:
-    """PyTree that all worlds share, such as a model, copied to every device of a mesh."""
+    """Copy a PyTree that all worlds share, such as a model, to every device of a mesh."""
     return jax.device_put(tree, NamedSharding(make_mesh() if mesh is None else mesh, P()))
 
 
@@ -82,7 +82,7 @@ def _with_entries(x: Any) -> Any:
 
 
 def over_devices(function: Callable, mesh: Mesh | None = None, shared: int = 1) -> Callable:
-    """Compiled function of a batch that every device runs on its own worlds.
+    """Compile a function of a batch so that every device runs it on its own worlds.
 
     The first `shared` arguments (the model) are replicated; all others, and all results, have a leading axis of
     worlds. The loops of a device end when its own worlds have converged. A program for the whole batch would

@@ -135,7 +135,7 @@ class Contacts(NamedTuple):
 
 
 def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> ConvexContext:
-    """The context of a group of pairs of geoms g1, g2 (n,)."""
+    """Build the context of a group of pairs of geoms g1, g2 (n,)."""
     t1, t2 = m.geom_type[g1], m.geom_type[g2]
     hulls = hull_table(m, np.concatenate([g1, g2]))
     multiccd = not m.opt.disableflags & DisableBit.MULTICCD
@@ -152,14 +152,14 @@ def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> ConvexContext:
 
 
 def for_all_types(c: ConvexContext) -> ConvexContext:
-    """The context with settings that serve all convex types and other hulls, so that models share a program."""
+    """Give the context settings that serve all convex types and other hulls, so that models share a program."""
     corners = next((n for n in CORNER_CLASSES if c.settings.max_corners <= n), c.settings.max_corners)
     settings = c.settings._replace(types=CONVEX_TYPES, max_corners=corners)
     return c._replace(settings=settings)
 
 
 def convex_convex(c: ConvexContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
-    """Contacts of convex geoms: the deepest one and, for shapes with flat parts, up to four more around it."""
+    """Find contacts of convex geoms: the deepest and, for shapes with flat parts, up to four more around it."""
     bound = jnp.minimum(gather(c.rbound, a.id), gather(c.rbound, b.id))
     shapes = shapes_of(c, a, margin), shapes_of(c, b, margin)
     hit, dist, pos, normal = _contacts(c.settings, c.tables, *shapes, bound, count)
@@ -170,7 +170,7 @@ def convex_convex(c: ConvexContext, a: Geoms, b: Geoms, margin: Array, count: Ar
 def convex_pairs(
     settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, margin: Array, count: Array
 ) -> PairContacts:
-    """The deepest contact of each of the first `count` of n pairs of shapes that are inflated by half of `margin`."""
+    """Find the deepest contact of each of the first `count` of n pairs of shapes, inflated by half of `margin`."""
     hit, dist, pos, normal = _contacts(settings, tables, a, b, jnp.zeros_like(margin), count)
     finite = jnp.isfinite(dist)
     return PairContacts(margin[:, None] + jnp.where(finite, dist, 0), pos, normal, hit & finite)
@@ -179,7 +179,7 @@ def convex_pairs(
 def shapes_touch(
     settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array
 ) -> Array:
-    """Whether two shapes touch, by GJK; neither may be a sphere or a capsule."""
+    """Return whether two shapes touch, by GJK; neither may be a sphere or a capsule."""
     support = pair_support(partial(farthest_point, settings.types, tables.hulls), a, b)
     start = split(centre(a) - centre(b))
     none = jnp.zeros_like(a.margin)
@@ -188,7 +188,7 @@ def shapes_touch(
 
 
 def convex_distance(c: ConvexContext, a: Geoms, b: Geoms, distmax: Array) -> tuple[Array, Array]:
-    """Signed distances of convex geoms (n,), at most `distmax`, and segments (n, 6) of nearest points, or zeros."""
+    """Compute signed distances of convex geoms (n,), at most `distmax`, and segments (n, 6) of nearest points or 0."""
     zero = jnp.zeros_like(distmax)
     found = _distance(c.settings, c.tables, shapes_of(c, a, zero), shapes_of(c, b, zero), distmax)
     finite = jnp.isfinite(found.dist)
@@ -198,7 +198,7 @@ def convex_distance(c: ConvexContext, a: Geoms, b: Geoms, distmax: Array) -> tup
 
 
 def shapes_of(c: ConvexContext, g: Geoms, margin: Array) -> ConvexShape:
-    """Convex shapes of geoms, inflated by half of the margin."""
+    """Make the convex shapes of geoms, inflated by half of the margin."""
     tables = [jnp.asarray(x) for x in (c.type_of_geom, c.hulls.of_geom, c.hulls.first_vertex, c.hulls.scan)]
     geom_type, row = gather(tables[0], g.id), gather(tables[1], g.id)
     return ConvexShape(
@@ -324,7 +324,7 @@ def contacts_of_pair(
     when: Callable = when,
     visit: Callable = lambda body, start, xs: lax.scan(body, start, xs)[1],
 ) -> tuple[Contacts, Any]:
-    """Contacts of one pair in k slots, and the records of the k searches and of the manifold.
+    """Find contacts of one pair in k slots, and the records of the k searches and of the manifold.
 
     `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`; `when`
     omits what is not needed; `visit` makes the searches. With `multiccd`, pairs without a manifold are searched again
@@ -394,7 +394,7 @@ def _first_then_others(body: Callable, start: Any, index: Array) -> Any:
 
 
 def search(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array) -> Any:
-    """The record of a search for penetration: `Witness`, or `Portal` of MPR."""
+    """Search for penetration and return the record: `Witness`, or `Portal` of MPR."""
     if settings.use_mpr:
         return find_portal(settings.types, tables.hulls, settings.iterations, a, b, tables.tolerance, active)
     return witness_search(settings, tables, a, b, active, jnp.zeros_like(a.margin))
@@ -409,7 +409,7 @@ def deepest_point(
     a: ConvexShape,
     b: ConvexShape,
 ) -> DeepestPoint:
-    """What a record says of one pair, with its derivatives.
+    """Return what a record says of one pair, with its derivatives.
 
     `turned_a` and `turned_b` are the shapes that were searched; MPR takes surface normals from a and b.
     """
@@ -466,7 +466,7 @@ def _is_known(record: Witness) -> Array:
 
 
 def solved(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, record: Any) -> Any:
-    """The record of a search with what its derivatives need; MPR's needs nothing."""
+    """Complete the record of a search with what its derivatives need; MPR's needs nothing."""
     if settings.use_mpr:
         return record
     a, b = (touched(tables.hulls, s, record.points.index[:, i]) for i, s in enumerate((a, b)))
@@ -478,7 +478,7 @@ def solved(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: Co
 
 
 def contact_normal(a: ConvexShape, b: ConvexShape, found: Witness) -> Array:
-    """The contact normal; that of the polytope's face where the witness points are too close to give one."""
+    """Return the contact normal, or the polytope face's where the witness points are too close to give one."""
     w = found.points.w
     face_normal = unit(cross(w[1] - w[0], w[2] - w[0]))[0]
     face_normal = jnp.where(inner(face_normal, centre(b) - centre(a)) < 0, -face_normal, face_normal)
@@ -489,7 +489,7 @@ def contact_normal(a: ConvexShape, b: ConvexShape, found: Witness) -> Array:
 def witness_search(
     settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array, cutoff: Array
 ) -> Witness:
-    """Penetration of two shapes, inflated by half of their margins; with a positive `cutoff`, distances up to it.
+    """Search two shapes, inflated by half of their margins, for penetration, or for distances up to a `cutoff` > 0.
 
     Spheres and capsules are first searched as points and segments. If these are separated, their nearest points
     determine the result.

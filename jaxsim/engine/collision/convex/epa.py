@@ -127,7 +127,7 @@ def epa(
     numbered: tuple[Array, Array],
     active: Array,
 ) -> EpaResult:
-    """The penetration depth: a polytope expanded from GJK's simplex until its nearest face is on the boundary.
+    """Find the penetration depth: expand a polytope from GJK's simplex until its nearest face is on the boundary.
 
     With `discrete` the search also ends where a support point repeats; `numbered` says which of the shapes' indices
     count for that.
@@ -332,7 +332,7 @@ def _initial_polytope(
     kind = jnp.where(n == 2, OF_SEGMENT, OF_TETRAHEDRON)
 
     def build(stage: Array, state: tuple) -> tuple:
-        """First around a segment or tetrahedron, then, if that is flat, or at once, around a triangle."""
+        """Build first around a segment or tetrahedron, then, if that is flat, or at once, around a triangle."""
         points, kind, _, flat, skipped = state
         is_triangle = stage == 1
         skip = is_triangle & (flat >= INITIAL_FACES) | ~active

@@ -44,17 +44,17 @@ class SupportPoints(NamedTuple):
         return self.a - self.b
 
     def put(self, at: Array, new: SupportPoint) -> "SupportPoints":
-        """These points with entry `at` replaced."""
+        """Replace the entry `at` of these points."""
         rows = jnp.stack(new.a), jnp.stack(new.b), jnp.stack([new.i, new.j])
         return SupportPoints(*[with_row(x, at, y) for x, y in zip(self, rows, strict=True)])
 
     def at(self, i: Array) -> SupportPoint:
-        """One of the points."""
+        """Return one of the points."""
         a, b, index = (split(row_at(x, i)) for x in self)
         return SupportPoint(a, b, *index)
 
     def swap(self, i: Array, j: Array) -> "SupportPoints":
-        """These points with two of them exchanged."""
+        """Swap two of these points."""
         one, other = self.at(i), self.at(j)
         return self.put(i, other).put(j, one)
 
@@ -92,7 +92,7 @@ def gjk(
     cutoff: Array,
     active: Array,
 ) -> GjkResult:
-    """The final simplex of GJK, started from the difference of centres `x0`.
+    """Find the final simplex of GJK, started from the difference of centres `x0`.
 
     With a positive `cutoff` the search finds the distance up to it; otherwise it only decides whether the shapes
     intersect. `discrete`: both shapes have finitely many support points. Where not `active`, no step is made.
@@ -102,7 +102,7 @@ def gjk(
     measure = cutoff > 0
 
     def aim(s: _GjkState) -> _GjkState:
-        """The state with the direction to the origin; the search ends where the simplex is there already."""
+        """Set the state's direction to the origin; the search ends where the simplex is there already."""
         norm2 = component.dot(s.x, s.x)
         length = jnp.sqrt(jnp.where(norm2 > 0, norm2, 1))
         goes_on = s.mode == DISTANCE
@@ -114,7 +114,7 @@ def gjk(
         )
 
     def reduce(s: _GjkState) -> _GjkState:
-        """The point of the simplex nearest to the origin, and the vertices that span it."""
+        """Find the point of the simplex nearest to the origin, and the vertices that span it."""
         weight, points, n = _nonzero_first(_signed_volumes(s.points.w, s.n), s.points)
         w = points.w
         x = component.vector(sum(weight[i] * w[i, k] for i in range(4)) for k in range(3))
@@ -134,7 +134,7 @@ def gjk(
         return aim(s)
 
     def to_origin(s: _GjkState, new: SupportPoint) -> _GjkState:
-        """A step for the distance: it ends by the duality gap or a separating axis, or the simplex gets the point."""
+        """Make a step for the distance: end by the duality gap or a separating axis, or give the simplex the point."""
         along = component.dot(s.x, new.w)
         norm2 = component.dot(s.x, s.x)
         converged = norm2 - along < epsilon
@@ -149,7 +149,7 @@ def gjk(
         return s._replace(mode=mode.astype(jnp.int32), n=n, points=points, trial=trial, dist=dist)
 
     def into_tetrahedron(s: _GjkState, new: SupportPoint) -> _GjkState:
-        """A step of the intersection test: the vertex opposite to the worst face is replaced by the new one."""
+        """Make a step of the intersection test: the new vertex replaces the one opposite to the worst face."""
         beyond = component.dot(s.direction, new.w) < 0
         trial = s.trial.put(s.worst, new).swap((s.worst + 1) % 4, (s.worst + 2) % 4)
         return s._replace(
@@ -183,7 +183,7 @@ def gjk(
 
 
 def weighted(points: SupportPoints, weight: Array) -> tuple[Array, Array]:
-    """The points (3,) of either shape with these weights of the support points (n,)."""
+    """Compute the points (3,) of either shape with these weights of the support points (n,)."""
     return jnp.sum(weight[:, None] * points.a, axis=0), jnp.sum(weight[:, None] * points.b, axis=0)
 
 
@@ -245,7 +245,7 @@ def _signed_volumes(w: Array, n: Array) -> Array:
         return jnp.stack([first, last, 0 * first, 0 * first])
 
     def of_faces() -> Array:
-        """The nearest of the triangle, or of the tetrahedron's faces that the origin is outside of."""
+        """Choose the nearest of the triangle, or of the tetrahedron's faces that the origin is outside of."""
         rows = [split(w[i]) for i in range(4)]
         minors = [-_det(*rows[1:]), _det(rows[0], *rows[2:]), -_det(rows[0], rows[1], rows[3]), _det(*rows[:3])]
         total = minors[0] + minors[1] + minors[2] + minors[3]
@@ -375,7 +375,7 @@ def _same_sign(a: Array, b: Array) -> Array:
 
 
 def project_origin(v1: Vector, v2: Vector, v3: Vector) -> tuple[Vector, Array]:
-    """The origin projected on the plane of a triangle, and whether the triangle has an area."""
+    """Project the origin on the plane of a triangle, and return whether the triangle has an area."""
     normal = component.cross(component.sub(v3, v2), component.sub(v2, v1))
     square = component.dot(normal, normal)
     has_area = square > 0
@@ -383,7 +383,7 @@ def project_origin(v1: Vector, v2: Vector, v3: Vector) -> tuple[Vector, Array]:
 
 
 def barycentric_areas(v1: Vector, v2: Vector, v3: Vector, p: Vector) -> tuple[Vector, Array]:
-    """Signed areas of p with the sides of a triangle, and of the triangle, for barycentric coordinates.
+    """Compute signed areas of p with the sides of a triangle, and of the triangle, for barycentric coordinates.
 
     All are projected on the coordinate plane in which the triangle has the largest area.
     """

@@ -38,7 +38,7 @@ class HullTable(NamedTuple):
 
 
 def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
-    """The hulls of those geoms (n,) that are meshes or SDFs."""
+    """Collect the hulls of those geoms (n,) that are meshes or SDFs."""
     geoms = np.unique(geoms)
     meshes = (GeomType.MESH, GeomType.SDF)
     mesh = np.unique(m.geom_dataid[geoms[np.isin(m.geom_type[geoms], meshes)]])
@@ -69,7 +69,7 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
 
 
 def components(x: Array, rows: np.ndarray, dtype: Any) -> Vector:
-    """The components of rows (n,) of vectors x (k, 3); some zeros if there are none.
+    """Take the components of rows (n,) of vectors x (k, 3); some zeros if there are none.
 
     Each is a gather: XLA takes gathers out of a loop of steps, but not the slices of one.
     """
@@ -114,7 +114,7 @@ BOX_NORMALS = np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None]
 
 
 def facet_table(m: Any, hulls: HullTable) -> tuple[FacetTable, int]:
-    """Faces of the hulls of meshes and of a box, and the most corners that one has."""
+    """List the faces of the hulls of meshes and of a box, and count the most corners that one has."""
     of_meshes = [m.mesh_polyadr[i] + np.arange(m.mesh_polynum[i]) for i in hulls.mesh]
     begin = np.cumsum([len(BOX_NORMALS), *map(len, of_meshes)])
     meshes = [_mesh_faces(m, *row) for row in zip(hulls.mesh, hulls.vertex_id, begin, strict=False)]
@@ -183,7 +183,7 @@ class PlaneMeshContext(NamedTuple):
 
 
 def plane_mesh_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> PlaneMeshContext:
-    """The context of pairs of planes g1 and meshes g2 (n,)."""
+    """Build the context of pairs of planes g1 and meshes g2 (n,)."""
     hulls = hull_table(m, g2)
     of_meshes = zip(hulls.mesh, hulls.vertex_id, hulls.first_vertex, strict=False)
     rows = [first + row[row >= 0] for mesh, ids, first in of_meshes for row in _vertex_neighbours(m, mesh, ids)]
@@ -219,7 +219,7 @@ class TouchingVertices(NamedTuple):
 def touching_vertices(
     c: PlaneMeshContext, g: Geoms, down: Array, height: Array, margin: Array, apart: Array, count: Array
 ) -> tuple[Array, Array]:
-    """The vertices (n, 3) in `Hulls` where meshes of n geoms touch planes, and how many of them do (n,).
+    """Find the vertices (n, 3) in `Hulls` where meshes of n geoms touch planes, and how many of them do (n,).
 
     These are the lowest vertex and the first two of its neighbours within the margin that are apart from its contact.
     The operands (n, ...) are fields of `HullAbovePlane`; the first `count` geoms are searched.
@@ -254,7 +254,7 @@ def neighbours_by_walk(
 def neighbours_by_hull(
     hulls: Hulls, neighbours: VertexNeighbours, above: HullAbovePlane, found: TouchingVertices
 ) -> TouchingVertices:
-    """`neighbours_by_walk` on a TPU: a loop over all vertices of the hull, which all worlds of a block share."""
+    """Do as `neighbours_by_walk`, for a TPU: loop over all vertices of the hull, which all worlds of a block share."""
 
     def visit(v: Array, found: TouchingVertices) -> TouchingVertices:
         step = partial(_with_neighbours, hulls, neighbours, above, v)

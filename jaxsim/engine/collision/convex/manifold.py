@@ -71,7 +71,7 @@ class _Feature(NamedTuple):
     faces: tuple[Array, Array]
 
     def face(self, f: FacetTable, i: Array) -> Array:
-        """One of the faces."""
+        """Return one of the faces."""
         listed = jnp.where(i == 0, *self.faces)
         return jnp.where(self.dim == 1, row_at(f.face, self.start + jnp.where(self.dim == 1, i, 0)), listed)
 
@@ -92,12 +92,12 @@ class _Polygon(NamedTuple):
     count: Array
 
     def row(self, i: Array) -> Array:
-        """The row of point i, for i up to `count`."""
+        """Return the row of point i, for i up to `count`."""
         at = i + self.first
         return self.base + jnp.where(at >= self.count, at - self.count, at)
 
     def put(self, row: Array, point: Vector, line: Array, origin: tuple[Array, Array]) -> "_Polygon":
-        """This polygon with a row replaced."""
+        """Replace a row of this polygon."""
         return self._replace(
             point=with_row(self.point, row, jnp.stack(point)),
             line=with_row(self.line, row, line),
@@ -108,7 +108,7 @@ class _Polygon(NamedTuple):
 def manifold(
     f: FacetTable, hulls: Hulls, a: ConvexShape, b: ConvexShape, face: Array, gap: Vector, max_corners: int
 ) -> tuple[Manifold, ManifoldRecord]:
-    """The manifold of a pair. Not differentiable.
+    """Find the manifold of a pair; not differentiable.
 
     `face` (3, 2) are the vertices of EPA's nearest face, `gap` the vector from witness point x1 to x2. Faces have
     `max_corners` at most.
@@ -141,7 +141,7 @@ def manifold(
 def manifold_again(
     f: FacetTable, hulls: Hulls, a: ConvexShape, b: ConvexShape, record: ManifoldRecord, gap: Vector
 ) -> Manifold:
-    """The manifold that a record describes, differentiable by the shapes and by `gap`."""
+    """Compute the manifold that a record describes, differentiable by the shapes and by `gap`."""
     clipper, subject = _in_roles(record, a, b)
     along = _normal(f, clipper, record.clipper)
     plane_of_subject = _normal(f, subject, jnp.maximum(record.subject, 0))
@@ -472,7 +472,7 @@ def _largest_quadrilateral(p: _Polygon) -> tuple[Array, Array, Array, Array]:
         return component.dot(total, total)
 
     def advance(k: int, after: Callable[[_Quadrilateral], _Quadrilateral], q: _Quadrilateral) -> _Quadrilateral:
-        """Corner k moves on as long as the area grows; `after` follows each move."""
+        """Move corner k on as long as the area grows; `after` follows each move."""
 
         def attempt(q: _Quadrilateral) -> tuple[tuple, Array]:
             corner = (*q.corner[:k], following(q.corner[k]), *q.corner[k + 1 :])

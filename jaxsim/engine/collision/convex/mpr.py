@@ -49,7 +49,7 @@ class _MprState(NamedTuple):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def mpr_contact(types: tuple[int, ...], a: ConvexShape, b: ConvexShape, portal: Portal) -> MprContact:
-    """The contact of two shapes, inflated by half of their margins, along the ray between their centres; for one pair.
+    """Find a pair's contact, shapes inflated by half of their margins, along the ray between their centres.
 
     `types` are those that may occur; `a.corner` and `b.corner` (3, 3) are the portal's vertices, where there are any.
     """
@@ -82,7 +82,7 @@ def find_portal(
     tolerance: Array,
     active: Array,
 ) -> Portal:
-    """The portal: found around the ray, refined until it has passed the origin, expanded to the boundary.
+    """Find the portal around the ray, refine it until it has passed the origin, and expand it to the boundary.
 
     `iterations` bounds the steps after penetration is known.
     """

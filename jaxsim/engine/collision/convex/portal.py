@@ -39,7 +39,7 @@ class Portal(NamedTuple):
 
 
 def portal_contact(a: ConvexShape, b: ConvexShape, portal: Portal) -> MprContact:
-    """The contact of a portal, differentiable with respect to its points and the shapes' centres."""
+    """Compute the contact of a portal, differentiable with respect to its points and the shapes' centres."""
     points = portal.points
     v = points.w
     weight = jax.lax.stop_gradient(nearest_weights(v))
@@ -71,7 +71,7 @@ def portal_contact(a: ConvexShape, b: ConvexShape, portal: Portal) -> MprContact
 
 
 def nearest_weights(v: Array) -> Array:
-    """Weights (3,) of the point of a triangle (3, 3) nearest to the origin; a degenerate one counts as its sides."""
+    """Compute weights (3,) of a triangle's (3, 3) point nearest to the origin; of its sides if it is degenerate."""
     edge1, edge2 = v[1] - v[0], v[2] - v[0]
     vv, ww, r = inner(edge1, edge1), inner(edge2, edge2), inner(edge1, edge2)
     p, q = inner(v[0], edge1), inner(v[0], edge2)

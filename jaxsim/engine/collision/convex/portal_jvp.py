@@ -45,7 +45,7 @@ def mpr_contact_jvp(
     portal: Portal,
     found: MprContact,
 ) -> MprContact:
-    """Tangents of a contact, given the tangents `a_dot`, `b_dot` of its shapes."""
+    """Compute tangents of a contact, given the tangents `a_dot`, `b_dot` of its shapes."""
 
     def jvp_along(function: Callable) -> Any:
         def of_numbers(*numbers: tuple) -> Any:

@@ -71,7 +71,7 @@ class FieldContacts(NamedTuple):
 
 
 def hfield_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> HfieldContext:
-    """The context of pairs of height fields g1 and convex geoms g2 (n,)."""
+    """Build the context of pairs of height fields g1 and convex geoms g2 (n,)."""
     field = np.unique(m.geom_dataid[g1])
     grid = np.stack([m.hfield_adr[field], m.hfield_nrow[field], m.hfield_ncol[field]], axis=1).astype(np.int32)
     of_geom = np.searchsorted(field, m.geom_dataid).clip(0, len(field) - 1).astype(np.int32)
@@ -80,7 +80,7 @@ def hfield_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> HfieldContext:
 
 
 def hfield_convex(c: HfieldContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
-    """Contacts of a height field and a convex geom: one for each triangle that the geom penetrates, at most 50."""
+    """Find contacts of a height field and a convex geom, one for each triangle that it penetrates, at most 50."""
     inside = b._replace(
         pos=matvec_t(a.mat, b.pos - a.pos), mat=jnp.sum(a.mat[:, :, :, None] * b.mat[:, :, None, :], axis=1)
     )
@@ -88,7 +88,7 @@ def hfield_convex(c: HfieldContext, a: Geoms, b: Geoms, margin: Array, count: Ar
 
 
 def hfield_shapes(c: HfieldContext, a: Geoms, shape: ConvexShape, margin: Array, count: Array) -> PairContacts:
-    """Contacts of height fields with convex shapes in their frames."""
+    """Find contacts of height fields with convex shapes in their frames."""
     row = gather(jnp.asarray(c.fields.of_geom), a.id)
     number = gather(jnp.asarray(c.fields.field), row)
     field = Field(gather(jnp.asarray(c.fields.grid), row), gather(c.size, number), margin)

@@ -78,7 +78,7 @@ class SolvedWitness(NamedTuple):
 
 
 def surface_feature(s: ConvexShape, points: Array, weight: Array, x: Array, normal: Array) -> SurfaceFeature:
-    """The feature at x (3,) with the outward normal (3,); x is the mean of support points (3, 3) with weights (3,).
+    """Find the feature at x (3,), the mean of support points (3, 3) with weights (3,), with the outward normal (3,).
 
     `s.corner` (3, 3) are the vertices of the support points, where the shape has some.
     """
@@ -117,7 +117,7 @@ def _corners(s: ConvexShape, index: Array, sign: Array) -> Array:
 
 
 def round_part_support(s: ConvexShape, cap: Array, n: Array) -> Array:
-    """The support point of the strictly convex part of a shape for the unit normal n (3,), in the shape's frame.
+    """Compute the support point, in a shape's frame, of its strictly convex part for the unit normal n (3,).
 
     `cap`: the point is on a cap of a cylinder, where only the margin is strictly convex.
     """
@@ -201,7 +201,7 @@ def solved_witness(
     witness: WitnessPoints,
     ray: bool = False,
 ) -> SolvedWitness:
-    """The solution of the equations by Newton's method, from the result of the search. Not differentiable."""
+    """Solve the equations by Newton's method, from the result of the search; not differentiable."""
     start = jnp.concatenate([witness.x1, witness.x2, witness.normal, witness.dist[None]])
     still = jnp.zeros(6, start.dtype)
 
@@ -221,7 +221,7 @@ def solved_witness(
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def witness(ray: bool, a: ConvexShape, b: ConvexShape, solved: SolvedWitness) -> Array:
-    """The solution z (10,), differentiable by the shapes. Its rule is made of differentiable functions, itself one."""
+    """Return the solution z (10,), differentiable by the shapes; its rule is made of differentiable functions."""
     return solved.z
 
 

@@ -69,12 +69,12 @@ class ConvexShape(NamedTuple):
 
 
 def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
-    """Whether a geom type is one of `types`."""
+    """Return whether a geom type is one of `types`."""
     return jnp.any(jnp.stack([shape_type == t for t in types]), axis=0)
 
 
 def touched(hulls: Hulls, s: ConvexShape, index: Array) -> ConvexShape:
-    """The shape with the vertices (3, 3) of these indices (3,), where it has some; else with any of the table."""
+    """Give a shape the vertices (3, 3) of these indices (3,), where it has some; else any of the table."""
     if s.vert is not None:
         return s._replace(corner=gather(s.vert, index))
     place = jnp.where(s.type == GeomType.MESH, s.first_vertex + index, 0)  # the empty row begins after the last vertex
@@ -82,7 +82,7 @@ def touched(hulls: Hulls, s: ConvexShape, index: Array) -> ConvexShape:
 
 
 def centre(s: ConvexShape) -> Array:
-    """An interior point (3,), from which the search starts; the vertices' mean for a prism of a height field."""
+    """Return an interior point (3,), where the search starts; the vertices' mean for a prism of a height field."""
     return s.pos if s.vert is None else jnp.where(s.type == GeomType.HFIELD, jnp.mean(s.vert, axis=0), s.pos)
 
 
@@ -147,7 +147,7 @@ def _element(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
 
 
 def farthest_vertex(hulls: Hulls, row: Array, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
-    """The vertex of a hull farthest along d, in its geom's frame, and its number in the hull.
+    """Find the vertex of a hull farthest along d, in its geom's frame, and its number in the hull.
 
     The best of those scanned (see `ConvexShape`), then uphill along edges. On a TPU all vertices of the hull are
     compared: all worlds of a block search the same hull, but would climb over different vertices.
@@ -163,7 +163,7 @@ def farthest_vertex(hulls: Hulls, row: Array, first: Array, scanned: Array, d: V
 
 
 def highest_of_hull(hulls: Hulls, row: Array, first: Array, d: Vector) -> tuple[Vector, Array]:
-    """`farthest_vertex` by comparing all vertices of the hull, some of them in each turn of a loop."""
+    """Compute `farthest_vertex` by comparing all vertices of the hull, some of them in each turn of a loop."""
     count = row_at(hulls.first, row + 1) - first
 
     def visit(i: Array, best: tuple[Vector, Array, Array]) -> tuple[Vector, Array, Array]:
@@ -230,7 +230,7 @@ def _first_highest(heights: Array, index: Array) -> tuple[Array, Array]:
 
 
 def farthest_point(types: tuple[int, ...], hulls: Hulls, s: ConvexShape, direction: Vector) -> tuple[Vector, Array]:
-    """The farthest point of a shape along a unit direction, in the world frame, and its vertex's index.
+    """Find the farthest point of a shape along a unit direction, in the world frame, and its vertex's index.
 
     `types` are those that may occur. Points of curved shapes have the index 0.
     """
@@ -270,7 +270,7 @@ class SupportPoint(NamedTuple):
 def pair_support(
     farthest: Callable[[ConvexShape, Vector], tuple[Vector, Array]], a: ConvexShape, b: ConvexShape
 ) -> Callable[[Vector], SupportPoint]:
-    """The support function of the Minkowski difference of two shapes, given that of one: unit direction -> point.
+    """Make the support function (unit direction -> point) of two shapes' Minkowski difference from that of one.
 
     A loop visits the two shapes, so that its program holds the support function once.
     """

@@ -24,7 +24,7 @@ CYLINDER_CAP_RATIO = 0.25  # of the distances to cap and side, below which the c
 
 
 def surface_normal(types: tuple[int, ...], a: ConvexShape, b: ConvexShape, pos: Array, normal: Array) -> Array:
-    """The normal (3,) of a contact at `pos` (3,) given by the surfaces, or `normal` if neither shape is curved."""
+    """Find the normal (3,) of a contact at `pos` (3,) by the surfaces, or `normal` if neither shape is curved."""
     (normal1, has1), (normal2, has2) = _shape_normal(types, a, pos, normal), _shape_normal(types, b, pos, -normal)
     mean = unit(normal1 - normal2)[0]
     return jnp.where(has1 & has2, mean, jnp.where(has1, normal1, jnp.where(has2, -normal2, normal)))
