@@ -75,7 +75,7 @@ class RowFunction:
 
     @property
     def jaxpr(self) -> Any:
-        """The jaxpr of one row, for those who look into parameters."""
+        """The jaxpr of one row, as `jaxpr.nested` looks for it in the parameters of an equation."""
         return self.one.jaxpr
 
     def of(self, count: int) -> Any:
@@ -85,7 +85,8 @@ class RowFunction:
         if count not in self._traced:
             closed = self._of_all_operands(count)
             unknown = {i for i, r in enumerate(is_read(closed.jaxpr)) if r}.difference(self.read)
-            assert not unknown, "a function of rows reads other operands for several rows than for one"
+            if unknown:
+                raise TypeError("a function of rows reads other operands for several rows than for one")
             self._traced[count] = of_used(closed, self.read)
         return self._traced[count]
 

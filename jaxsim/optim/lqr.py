@@ -31,11 +31,12 @@ from jaxsim.engine.structure.checks import STATE
 from jaxsim.math.arrays import matmul
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import PRODUCTS
-from jaxsim.native.linalg import cholesky, eigh, solve
+from jaxsim.native.linalg import cholesky, eigh
 from jaxsim.native.row_copies import row_copies
 from jaxsim.native.stage import stage, tracing_once
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
+from jaxsim.optim.box import NATIVE_CONTROLS, control_law
 from jaxsim.optim.costs import Costs, Multipliers, Rows
 from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result, takes_options
 from jaxsim.optim.progress import is_traced, listen, negligible, report, warn, warn_of_zero_gradient
@@ -56,11 +57,10 @@ LEAST_SHARE = 0.1  # of second derivatives that DDP tries to add, before it leav
 GROUP = 256  # problems of a batch in a round; within it those that need another rollout or expansion are gathered
 # States and controls up to which the backward pass is a native program. With 36 and 12 that of iLQR takes 0.4 of XLA's
 # time, with 54 and 21 0.8; that of DDP takes longer than by XLA with 36 and 12.
-NATIVE_SIZE, NATIVE_SIZE_OF_DDP = (40, 16), (16, 8)
+NATIVE_SIZE, NATIVE_SIZE_OF_DDP = (40, NATIVE_CONTROLS), (16, 8)
 VECTORS = 32  # problems of a batch in a rollout: full vectors of both precisions, for two cores
 SUMMED = 16  # rows and columns of matrices whose products XLA computes as sums
 HINT = " Where a contact begins it is not: soften=(lambda m: smooth_impedance(m, 0.01),) searches around such places"
-BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 Step = Callable[[Model, Data], Data]
 Soften = Callable[[Model], Model]
@@ -830,7 +830,7 @@ def _riccati(
         qx, qu, qxx, qux, quu = q[:nx], q[nx:], hess[:nx, :nx], hess[nx:, :nx], hess[nx:, nx:]
         scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
         regular = quu + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
-        feed, gain = _control_law(regular, qu, qux, low - u, high - u)
+        feed, gain = control_law(regular, qu, qux, low - u, high - u)
         vx = qx + gain.T @ (quu @ feed + qu) + qux.T @ feed
         vxx = qxx + gain.T @ (quu @ gain + qux) + qux.T @ gain
         improvement -= feed @ (qu + 0.5 * quu @ feed)
@@ -843,59 +843,9 @@ def _riccati(
     return (feed, gains, improvement), positive
 
 
-def _control_law(h: Array, g: Array, by_state: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Change of the controls (nu,) that minimises x' h x / 2 + g' x within limits, and its derivative by the state."""
-    whole = -_solved(h, jnp.column_stack([g, by_state]))
-    x = whole[:, 0]
-
-    def limited(_: None) -> tuple[Array, Array]:
-        x, free = box_newton(h, g, low, high)
-        solved = _solved(jnp.where(free[:, None] & free[None], h, jnp.eye(len(g), dtype=h.dtype)), by_state)
-        return x, -jnp.where(free[:, None], solved, 0)
-
-    is_minimum = jnp.all((low < x) & (x < high)) & (g @ x <= 0)
-    return jax.lax.cond(is_minimum, lambda _: (x, whole[:, 1:]), limited, None)
-
-
 def _product(a: Array, b: Array) -> Array:
     """Multiply matrices; of few rows and columns as a sum, since a library takes a call for each of a batch."""
     return matmul(a, b) if max(*a.shape, *b.shape) <= SUMMED else a @ b
-
-
-def _solved(a: Array, b: Array) -> Array:
-    """Solve a x = b; of few rows by operations that native programs know, of more by a library."""
-    return solve(a, b) if len(a) <= NATIVE_SIZE[1] else jnp.linalg.solve(a, b)
-
-
-def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Minimise x' h x / 2 + g' x in low <= x <= high by projected Newton steps; return x and which are not clamped."""
-
-    def value(x: Array) -> Array:
-        return 0.5 * x @ h @ x + g @ x
-
-    def free_at(x: Array) -> Array:
-        gradient = h @ x + g
-        return ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
-
-    def improve(x: Array, _: None) -> tuple[Array, None]:
-        free = free_at(x)
-        gradient = jnp.where(free, h @ x + g, 0)
-        matrix = jnp.where(free[:, None] & free[None], h, jnp.eye(len(g), dtype=h.dtype))
-        direction = -_solved(matrix, gradient[:, None])[:, 0]
-        trials = jnp.clip(x + jnp.asarray(0.5 ** jnp.arange(8), x.dtype)[:, None] * direction, low, high)
-        values = jax.vmap(value)(trials)
-        best = jnp.argmin(values)
-        return jnp.where(values[best] < value(x), trials[best], x), None
-
-    def is_open(s: tuple) -> Array:
-        i, x = s
-        free, gradient = free_at(x), h @ x + g
-        small = negligible(g.dtype) * (jnp.abs(g) + jnp.abs(h) @ jnp.abs(x))
-        return (i < BOX_ITERATIONS) & jnp.any(free & (jnp.abs(gradient) > small))
-
-    start = jnp.clip(jnp.zeros_like(g), low, high)
-    _, x = jax.lax.while_loop(is_open, lambda s: (s[0] + 1, improve(s[1], None)[0]), (0, start))
-    return x, free_at(x)
 
 
 def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:

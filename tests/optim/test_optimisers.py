@@ -12,7 +12,7 @@ import scipy.optimize
 
 import jaxsim
 from jaxsim import optim
-from jaxsim.optim.lqr import box_newton
+from jaxsim.optim.box import box_newton
 
 MASS = """<mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/>
 <geom size=".1" mass="2"/></body></worldbody><actuator><motor joint="x"/></actuator></mujoco>"""
