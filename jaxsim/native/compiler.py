@@ -50,6 +50,7 @@ SCALAR = (*C, "-O2", "-ffp-contract=off")
 SHORT = ("-O1", "-ftree-vectorize", "-finline-functions", "-finline-small-functions", "-fexpensive-optimizations")
 SHORT += ("-fstrict-aliasing", "-fcaller-saves", "-fpeephole2", "-freorder-blocks", "-foptimize-sibling-calls")
 ONCE = (*C, *SHORT, "-ffp-contract=off")
+CRASH = "internal compiler error"
 # Sums in any order, and vector instructions of this machine: short vectors, since rows of robots' matrices are short.
 # NaN and infinity keep their meaning.
 VECTOR = (*C, "-O2", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
@@ -321,16 +322,23 @@ def _compile(command: list[str], source: str, library: Path) -> None:
 
 
 def _run(command: list[str]) -> None:
-    """Run the compiler. Raises CompilerMissing and CompilerRefused."""
+    """Run the compiler, again without vectors of loops if it crashes. Raises CompilerMissing and CompilerRefused."""
+    done = _ended(command)
+    if CRASH in done.stderr:  # gcc 12 in its pass over loops: damping of trilinear flexes, float64
+        done = _ended([*command, "-fno-tree-vectorize"])
+    if done.returncode:
+        raise CompilerRefused(f"{command[0]} refuses the source, please report this: {done.stderr[:500]}")
+
+
+def _ended(command: list[str]) -> subprocess.CompletedProcess:
+    """Return how a run of the compiler ended. Raises CompilerMissing."""
+    english = os.environ | {"LC_ALL": "C"}  # its messages are shown
     try:
-        english = os.environ | {"LC_ALL": "C"}  # its messages are shown
-        done = subprocess.run(
+        return subprocess.run(
             command, capture_output=True, encoding="utf-8", errors="replace", timeout=600, check=False, env=english
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompilerMissing(f"{command[0]} does not run: {error}") from None
-    if done.returncode:
-        raise CompilerRefused(f"{command[0]} refuses the source, please report this: {done.stderr[:500]}")
 
 
 def folder(name: str = "native") -> Path:

@@ -90,6 +90,20 @@ def test_a_source_that_is_refused_says_what_the_compiler_says():
         native.target_of("int handler( {")
 
 
+@needs_compiler
+def test_a_compiler_that_crashes_runs_again_without_vectors_of_loops(kept, monkeypatch, tmp_path):
+    crashing = tmp_path / "cc"
+    crash = "echo 'internal compiler error: in a pass' >&2; exit 1"
+    cases = f'*" -c "*fno-tree-vectorize* | *" -o "*library.so*) exec {" ".join(native.c_compiler())} "$@";;'
+    crashing.write_text(f'#!/bin/sh\ncase "$* " in\n{cases}\nesac\n{crash}\n')
+    crashing.chmod(0o755)
+    monkeypatch.setenv("JAXSIM_CC", str(crashing))
+    forget()
+    library = native.shared_library(TWICE + "// crash", native.SCALAR)
+    library.written.result(60)
+    assert native.is_whole(library.path)
+
+
 @pytest.mark.parametrize("value", ["", "no-such-compiler"])
 def test_a_machine_without_a_compiler_says_so(monkeypatch, value):
     monkeypatch.setenv("JAXSIM_CC", value)

@@ -22,7 +22,7 @@ from jaxsim.engine.collision.buffer_jvp import (
     is_reevaluated,
     with_reevaluated_jvp,
 )
-from jaxsim.engine.collision.in_turn import in_turn
+from jaxsim.engine.collision.sequential import sequential
 from jaxsim.engine.collision.shapes import PairContacts, posed_geoms
 from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, take
@@ -162,7 +162,7 @@ def _function(collider: Collider, context: Any) -> Callable[..., PairContacts]:
     """Return the function of a collider, with its context."""
     if collider.setup:
         return partial(collider.function, context)
-    return partial(in_turn, collider.function) if collider.expensive else collider.function
+    return partial(sequential, collider.function) if collider.expensive else collider.function
 
 
 def _bounds_touch(x: NarrowInputs, plane: bool, margin: Array, group: PairGroup) -> Array:

@@ -26,8 +26,8 @@ class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> PairContacts` (see `shapes`), the most contacts of a pair, and its cost.
 
     The run time of a collider that `searches` grows with the number of pairs (`native.pool`): it also takes `count`,
-    the number of real pairs, which come first. An `expensive` collider is called through `in_turn`, which takes `count`
-    too.
+    the number of real pairs, which come first. An `expensive` collider is called through `sequential`, which takes
+    `count` too.
 
     `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a
     bound test and compaction before the narrow phase. `setup(m, g1, g2)`, if given, makes the function's first

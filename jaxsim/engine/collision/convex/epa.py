@@ -184,7 +184,7 @@ def _indices(points: list[SupportPoint]) -> Array:
 
 def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
     """The open face nearest to the origin and its squared distance; infinite if there is none."""
-    return lax.platform_dependent(p.open, p.projection, p.nface, tpu=_nearest_of_all, default=_nearest_in_turn)
+    return lax.platform_dependent(p.open, p.projection, p.nface, tpu=_nearest_of_all, default=_nearest_sequential)
 
 
 def _nearest_of_all(is_open: Array, projection: Array, nface: Array) -> tuple[Array, Array]:
@@ -194,7 +194,7 @@ def _nearest_of_all(is_open: Array, projection: Array, nface: Array) -> tuple[Ar
     return jnp.argmin(square).astype(jnp.int32), jnp.min(square)
 
 
-def _nearest_in_turn(is_open: Array, projection: Array, nface: Array) -> tuple[Array, Array]:
+def _nearest_sequential(is_open: Array, projection: Array, nface: Array) -> tuple[Array, Array]:
 
     def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
         square = jnp.where(row_at(is_open, i), row_at(projection, i)[3], jnp.inf)
@@ -210,13 +210,13 @@ def _repeats(p: _Polytope, new: SupportPoint, numbered: tuple[Array, Array]) -> 
     def is_same(one: Array, other: Array) -> Array:
         return ((one == new.i) | ~numbered[0]) & ((other == new.j) | ~numbered[1])
 
-    def in_turn(index: Array, count: Array) -> Array:
+    def sequential(index: Array, count: Array) -> Array:
         return repeat(count, lambda i, found: found | is_same(*split(row_at(index, i))), jnp.array(False))
 
     def at_once(index: Array, count: Array) -> Array:
         return jnp.any(is_same(*index.T) & (np.arange(len(index), dtype=np.int32) < count))
 
-    return lax.platform_dependent(p.points.index, p.count, tpu=at_once, default=in_turn)
+    return lax.platform_dependent(p.points.index, p.count, tpu=at_once, default=sequential)
 
 
 def _no_horizon(nface: int) -> _Horizon:

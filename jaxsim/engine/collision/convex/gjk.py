@@ -260,7 +260,7 @@ def _signed_volumes(w: Array, n: Array) -> Array:
 
 def _nearest_face(w: Array, within: Array, n: Array) -> Array:
     """Weights (4,) of the nearest point of the faces of w (4, 3) not `within` (4,), or of the last one if n = 3."""
-    return lax.platform_dependent(w, within, n, tpu=_nearest_of_faces, default=_nearest_face_in_turn)
+    return lax.platform_dependent(w, within, n, tpu=_nearest_of_faces, default=_nearest_face_sequential)
 
 
 def _nearest_of_faces(w: Array, within: Array, n: Array) -> Array:
@@ -301,7 +301,7 @@ def _weights_of_triangles(v1: Vector, v2: Vector, v3: Vector) -> list[Array]:
     return [jnp.where(inside, x / scale, y) for x, y in zip(part, out, strict=True)]
 
 
-def _nearest_face_in_turn(w: Array, within: Array, n: Array) -> Array:
+def _nearest_face_sequential(w: Array, within: Array, n: Array) -> Array:
     table = jnp.asarray(TRIANGLES)
 
     def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ Function = Callable[[Geoms, Geoms, Array], PairContacts]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def in_turn(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
+def sequential(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Call `function(a, b, margin)` for each of the first `count` of n pairs; other contacts are not valid.
 
     The collider must drop nothing. The derivatives are those of the function.
@@ -29,8 +29,8 @@ def in_turn(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array)
     return for_each(of_pair, None, (a, b, margin), count)._replace(dropped=0)
 
 
-@in_turn.defjvp
-def _in_turn_jvp(function: Function, primals: tuple, tangents: tuple) -> tuple[PairContacts, PairContacts]:
+@sequential.defjvp
+def _sequential_jvp(function: Function, primals: tuple, tangents: tuple) -> tuple[PairContacts, PairContacts]:
     _, _, margin, count = primals
 
     def of_rows(_: tuple, rows: tuple[Geoms, Geoms, Array]) -> tuple[PairContacts, tuple]:
@@ -41,4 +41,4 @@ def _in_turn_jvp(function: Function, primals: tuple, tangents: tuple) -> tuple[P
 
     tangent = jax.jvp(of_pairs, primals[:3], tangents[:3])[1]
     none = np.zeros((), jax.dtypes.float0)
-    return in_turn(function, *primals), tangent._replace(dropped=none)
+    return sequential(function, *primals), tangent._replace(dropped=none)
