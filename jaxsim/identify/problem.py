@@ -18,7 +18,7 @@ from jaxsim.identify.elimination import Linear, compressed
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
 from jaxsim.identify.simulator import Chunk, Controller, Setting, Simulator, programs, sensor_columns
-from jaxsim.identify.states import measured_states
+from jaxsim.identify.states import measured_states, memory
 from jaxsim.math.safe import Array
 from jaxsim.native.stage import FEWEST_WORLDS
 
@@ -153,6 +153,8 @@ class Problem:
         count = -(-n // length)
         if count > 1 and any(p.kind in ("delay", "offset") for p in self.parameters):
             raise ValueError("the delay of a sensor reaches across windows: fit it with window=None")
+        if count > 1 and memory(m):
+            raise ValueError(f"windows would begin with the wrong {' and '.join(memory(m))}: fit with window=None")
         if continuity is not None and (initial is None or count < 2):
             raise ValueError("continuity needs initial=Initial(...) and window=, shorter than the recordings")
         self.window, self.windows, self.trajectories = length, count, k

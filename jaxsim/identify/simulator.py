@@ -100,16 +100,19 @@ class Simulator:
         def seen(d: Data) -> tuple[Array, dict[str, Array]]:
             return take(d.sensordata, np.array(self.columns)), select(d, outputs)
 
-        def one(qpos: Array, qvel: Array, u: Array) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
-            start = d.replace(qpos=qpos, qvel=qvel)
+        def one(qpos: Array, qvel: Array, time: Array, u: Array) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
+            start = d.replace(qpos=qpos, qvel=qvel, time=time)
             driven = u if controller is None else lambda i, d, f=controller: f(d, u[i], gains)
             last, (y, found) = rollout(m, start, driven, len(u), outputs=seen, step=self.step, length=setting.length)
             return y, (last.qpos, last.qvel), found
 
         ctrl = self._controls(setting.m, chunk.ctrl, free)
         qpos, qvel = self.started(setting, chunk, shift)
-        y, end, found = jax.vmap(jax.vmap(one))(qpos, qvel, ctrl.reshape(c, w, ctrl.shape[1] // w, -1))
-        known = ctrl.shape[1] if setting.length is None else setting.length * w
+        rows = ctrl.shape[1] // w
+        length = rows if setting.length is None else setting.length
+        time = jnp.broadcast_to(jnp.arange(w) * length * m.opt.timestep, (c, w)).astype(d.time.dtype)
+        y, end, found = jax.vmap(jax.vmap(one))(qpos, qvel, time, ctrl.reshape(c, w, rows, -1))
+        known = length * w
         return self._signals(setting, y.reshape(c, ctrl.shape[1], -1), free, known), end, found
 
     def started(self, setting: Setting, chunk: Chunk, shift: Array) -> tuple[Array, Array]:

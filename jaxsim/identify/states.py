@@ -48,8 +48,23 @@ def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]
     return qpos, qvel
 
 
+def memory(m: Model) -> list[str]:
+    """Name the state of a model besides positions and velocities, which no window of a recording can begin in."""
+    sizes = {
+        "activations of actuators": m.na,
+        "delays of actuators or sensors (nsample)": m.nhistory,
+        "states of plugins": m.npluginstate,
+    }
+    return [name for name, size in sizes.items() if size]
+
+
 def measures_states(m: Model, data: Recordings) -> bool:
-    """Return whether recordings have states, or sensors that measure the positions of all joints."""
+    """Return whether windows can begin in measured states.
+
+    Recordings have states, or sensors that measure the positions of all joints, and the model has no other state.
+    """
+    if memory(m):
+        return False
     columns = columns_of(m, data.names)
     needed = ((joint, kind) for joint in range(m.njnt) for kind in _sensors(m, joint))
     return data.states is not None or all(_column(m, *pair, columns) is not None for pair in needed)

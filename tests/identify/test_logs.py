@@ -399,3 +399,42 @@ def test_numbers_of_contact_pairs_are_written():
     found = mujoco.MjModel.from_xml_string(jaxsim.save_mjcf(written(m, changed)))
     np.testing.assert_allclose(found.pair_friction, changed.pair_friction, rtol=1e-6)
     np.testing.assert_allclose(found.pair_solreffriction, changed.pair_solreffriction, rtol=1e-6)
+
+
+def test_windows_begin_at_their_time_of_the_record():
+    """A controller that reads the time drives exact windows as it drove the record."""
+
+    def timed(d, u, _gains):
+        return u + jnp.sin(6 * d.time)
+
+    m = jaxsim.load_model(PENDULUM.format(d=0.3))
+    ctrl = np.sin(0.07 * np.arange(N))[:, None]
+    whole = ident.Problem(m, ident.recordings(m, ctrl, {"q": np.zeros(N)}), damping(m), controller=timed)
+    drive = lambda i, d: timed(d, jnp.asarray(ctrl)[i], {})  # noqa: E731
+    path = jaxsim.rollout(m, jaxsim.make_data(m), drive, N)[1]
+    states = tuple(np.concatenate([np.zeros((1, 1)), path[x][:-1]])[None] for x in ("qpos", "qvel"))
+    data = ident.recordings(m, ctrl, {"q": np.zeros(N)}, states=states)
+    parts = ident.Problem(m, data, damping(m), controller=timed, window=40)
+    expected = whole.simulate(whole.first)
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_allclose(parts.simulate(parts.first), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("actuator", "match"),
+    [
+        ('<general name="motor" joint="hinge" dyntype="filter" dynprm=".3"/>', "wrong activations of actuators"),
+        ('<motor name="motor" joint="hinge" delay=".05" nsample="8"/>', "wrong delays of actuators or sensors"),
+    ],
+)
+def test_windows_of_a_model_with_memory_are_refused_and_validation_takes_whole_records(actuator, match):
+    _m, data = swings()
+    m = jaxsim.load_model(PENDULUM.format(d=0.1).replace('<motor name="motor" joint="hinge"/>', actuator))
+    with pytest.raises(ValueError, match=match):
+        ident.Problem(m, data, damping(m), window=30)
+    problem = ident.Problem(m, data, damping(m))
+    found = ident.validate(problem, problem.first, data)
+    errors = np.asarray(problem.simulate(problem.first)) - problem.measured
+    np.testing.assert_allclose(
+        found.fitted[-1, 0], np.sqrt(np.nanmean(errors[:, : round(found.horizons[-1] * 100) + 1] ** 2)), rtol=1e-5
+    )
