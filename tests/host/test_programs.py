@@ -12,7 +12,7 @@ import jaxsim
 from jaxsim.host import programs
 from jaxsim.native import compiler
 
-needs_compiler = pytest.mark.skipif(compiler.c_compiler() is None, reason="runs machine code of a C compiler (cc)")
+needs_compiler = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler (cc), whose code this runs")
 XML = """
 <mujoco>
   <worldbody>

@@ -210,7 +210,7 @@ def test_data_can_be_assigned(m, sim):
     np.testing.assert_array_equal(sim.qvel, np.ones(m.nv))
 
 
-@pytest.mark.skipif(compiler.c_compiler() is None, reason="runs machine code of a C compiler (cc)")
+@pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler (cc), whose code this runs")
 def test_a_step_of_one_world_does_not_call_jax(m, sim):
     sim.step(np.ones(m.nu))
     assert type(sim._state[0]) is np.ndarray

@@ -410,8 +410,8 @@ def test_windows_begin_at_their_time_of_the_record():
     m = jaxsim.load_model(PENDULUM.format(d=0.3))
     ctrl = np.sin(0.07 * np.arange(N))[:, None]
     whole = ident.Problem(m, ident.recordings(m, ctrl, {"q": np.zeros(N)}), damping(m), controller=timed)
-    drive = lambda i, d: timed(d, jnp.asarray(ctrl)[i], {})  # noqa: E731
-    path = jaxsim.rollout(m, jaxsim.make_data(m), drive, N)[1]
+    u = jnp.asarray(ctrl)
+    path = jaxsim.rollout(m, jaxsim.make_data(m), lambda i, d: timed(d, u[i], {}), N)[1]
     states = tuple(np.concatenate([np.zeros((1, 1)), path[x][:-1]])[None] for x in ("qpos", "qvel"))
     data = ident.recordings(m, ctrl, {"q": np.zeros(N)}, states=states)
     parts = ident.Problem(m, data, damping(m), controller=timed, window=40)

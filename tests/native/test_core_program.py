@@ -23,7 +23,7 @@ from jaxsim.native.stage import FEWEST_COPIED, copying_state, stage
 from jaxsim.native.sums import sums_in_order
 from tests.paths import MODELS
 
-pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="runs machine code of a C compiler (cc)")
+pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler (cc), whose code this runs")
 PENDULUM = """<mujoco><worldbody><body><joint axis="0 1 0" limited="true" range="-10 10"/>
 <geom size=".1" pos="0 0 -1"/></body></worldbody></mujoco>"""
 

@@ -99,7 +99,7 @@ def no_c_compiler(monkeypatch):
     monkeypatch.setattr(native, "c_compiler", lambda: None)
 
 
-@pytest.mark.skipif(native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's")
+@pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 def test_a_c_compiler_gives_what_xla_gives(request):
     by_c = jax.jit(jax.vmap(run, in_axes=(None, 0, 0)))
     assert "jaxsim_" in by_c.lower(2.0, NUMBERS[1], COUNTS[1]).as_text()

@@ -18,7 +18,7 @@ from jaxsim.native.stage import stage
 from jaxsim.xla import compaction
 from tests.engine.collision.scenes import PARAMETERS, PLACES, assert_same, make_scene
 
-needs_c = pytest.mark.skipif(native.c_compiler() is None, reason="runs the GPU's source by a C compiler")
+needs_c = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to run the GPU's source")
 SIZES = {"sphere": ".2", "capsule": ".1 .25", "box": ".15 .2 .25"}
 
 

@@ -19,9 +19,7 @@ from jaxsim.native.function import choices_of
 from tests.engine.collision.test_driver import everything, states
 from validation.models import sdf
 
-pytestmark = pytest.mark.skipif(
-    native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's"
-)
+pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 HEIGHTS = " ".join(str(i * 37 % 11) for i in range(64))
 ASSETS = f"""<mesh name="m" vertex="0 0 0 .3 0 0 0 .4 0 0 0 .3 .2 .2 .3"/>
   <hfield name="h" nrow="8" ncol="8" size="1 1 .2 .1" elevation="{HEIGHTS}"/>"""

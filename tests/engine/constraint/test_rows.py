@@ -15,7 +15,7 @@ from tests.engine.collision.test_in_sequence import in_plain_form
 from tests.engine.constraint.test_make import CASES, EQUALITY, SCENE, SOLREFFRICTION, WELD
 from validation.oracle import oracle_data, settled
 
-pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
+pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 MANY = """<mujoco><option cone="{cone}"/><worldbody><geom type="plane" size="5 5 1"/>
 <replicate count="40" offset=".3 0 0" sep="-"><body name="b" pos="0 0 .09"><freejoint/>
   <geom size=".1" condim="{condim}" friction=".5 .01 .002"/>

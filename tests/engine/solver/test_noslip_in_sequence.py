@@ -13,7 +13,7 @@ from jaxsim.engine.solver import noslip
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots
 from jaxsim.native import compiler as native
 
-pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
+pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 NWORLD = 3
 ISLANDS = 3
 BODY = '<body name="b{0}" pos="{0} 0 0"><joint name="j{0}" limited="true" range="-1 1"/><geom size=".1" {1}/></body>'

@@ -57,7 +57,7 @@ def test_result_is_that_of_dense_rows(cone, name):
     np.testing.assert_allclose(np.asarray(getattr(large, name)) / scale, want / scale, atol=1e-8)
 
 
-@pytest.mark.skipif(native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's")
+@pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("direct", [0, 10**6], ids=["conjugate gradients", "elimination"])
 def test_machine_code_finds_what_operations_of_xla_find(cone, direct, monkeypatch):
@@ -77,7 +77,7 @@ def accelerations(cone, chosen, **options):
     return jax.jit(jax.vmap(jax.vmap(lambda f: solution(forced, d, f))))(forces)
 
 
-@pytest.mark.skipif(native.c_compiler() is None, reason="looks at the machine code of a C compiler (cc)")
+@pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc), whose code this reads")
 def test_a_precise_tolerance_takes_elimination(monkeypatch):
     monkeypatch.setattr(layout, "SPARSE_DOFS", 0)
     tolerance = {"precise": 1e-14, "usual": 1e-8}

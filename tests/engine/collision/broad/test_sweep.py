@@ -11,7 +11,7 @@ from jaxsim.native import compiler as native
 from tests.engine.collision.test_driver import everything
 from tests.engine.collision.test_in_sequence import in_plain_form, posed
 
-pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
+pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 FLAGS = ("", 'filterparent="disable"', 'midphase="disable"', 'override="enable"')
 
 

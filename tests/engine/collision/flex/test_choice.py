@@ -14,7 +14,7 @@ from jaxsim.native.stage import stage
 from jaxsim.native.world_program import WORLD_PROGRAM
 from tests.engine.collision.flex.cases import CLOTH, SPHERE, flexcomp, scene
 
-pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
+pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 GRID = 'dim="2" count="9 9 1"'
 XML = scene(SPHERE + flexcomp(GRID, CLOTH, pos="0 0 .152") + flexcomp(GRID, CLOTH, name="g", pos="0 0 .2"))
 

@@ -12,7 +12,7 @@ from jaxsim.native import compiler as native
 from jaxsim.native.world_program import WORLD_PROGRAM
 from tests.engine.collision.flex.cases import CLOTH, flexcomp, scene
 
-pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
+pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler (cc) to compare with XLA")
 CONTACT = 'selfcollide="sap" internal="false"'
 XML = scene(
     flexcomp('dim="2" count="9 9 1"', CLOTH, CONTACT)
