@@ -130,6 +130,7 @@ def _flattened(closed: Any, platform: str) -> Flat:
     operations: list[Operation] = []
     outputs = inlined(closed, inputs, operations, platform)
     operations, outputs = without_repeats(operations, outputs)
+    operations = _within_bounds(operations)
     return Flat(inputs, needed(operations, outputs), outputs)
 
 
@@ -150,6 +151,22 @@ def without_repeats(operations: Sequence[Operation], outputs: Sequence[Term]) ->
         else:
             same |= dict(zip(op.outputs, first.outputs, strict=True))
     return kept, [same.get(v, v) if isinstance(v, Var) else v for v in outputs]
+
+
+def _within_bounds(operations: Sequence[Operation]) -> list[Operation]:
+    """Return operations whose gathers are clipped if a scatter with the same indices may drop entries.
+
+    Derivatives of a scatter gather with its indices and promise, wrongly, that they are within bounds.
+    """
+    promise, clip = jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS, jax.lax.GatherScatterMode.CLIP
+    scatters = (op for op in operations if op.name.startswith("scatter") and op.params["mode"] != promise)
+    doubtful = {id(op.inputs[1]) for op in scatters}
+
+    def clipped(op: Operation) -> Operation:
+        promised = op.name == "gather" and op.params["mode"] == promise
+        return op._replace(params=op.params | {"mode": clip}) if promised and id(op.inputs[1]) in doubtful else op
+
+    return [clipped(op) for op in operations]
 
 
 def _of_different(op: Operation) -> Operation:

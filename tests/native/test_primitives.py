@@ -158,6 +158,15 @@ def scatters(x, i, u):
     return found
 
 
+def scatter_derivatives(x, i, u):
+    """JAX promises, wrongly, that a gather with the scatter's indices is within bounds."""
+    if not is_real(x.dtype):
+        return [x]
+    at = lambda x: x.at[i[2:]]  # noqa: E731
+    both = lambda x, u: (at(x).set(u, mode="drop"), at(x).max(u, mode="drop"))  # noqa: E731
+    return jax.jvp(both, (x, u[2:]), (2 * x, 3 * u[2:]))
+
+
 def reductions(x):
     none = x[:, :0]
     if x.dtype == bool:
@@ -275,6 +284,8 @@ GROUPS = {
     "gather": (["gather"], gathers, lambda k: (rows(k), STARTS)),
     "scatter": (["scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul"], scatters,
                 lambda k: (rows(k, where=SOME), STARTS, np.concatenate([rows(k, 1), rows(k, 2)])[:7])),
+    "derivative": (["scatter", "gather", "scatter-add"], scatter_derivatives,
+                   lambda k: (rows(k), STARTS, np.concatenate([rows(k, 1), rows(k, 2)])[:7])),
     "reduce": (["reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or"], reductions,
                lambda k: (rows(k),)),
     "reduce edges": (["reduce_max", "reduce_min"], lambda x: [x.max(1), x.min(1), x.max(0), x.min(0)],

@@ -16,7 +16,17 @@ from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.core.types import MINAWAKE, ConstraintType, DisableBit, EnableBit, EqType, ObjType, SensorType, SleepPolicy
+from jaxsim.core.types import (
+    MINAWAKE,
+    CamLightType,
+    ConstraintType,
+    DisableBit,
+    EnableBit,
+    EqType,
+    ObjType,
+    SensorType,
+    SleepPolicy,
+)
 from jaxsim.core.types import TrnType as Trn
 from jaxsim.engine.islands.island import tree_labels
 from jaxsim.engine.tendon.tendon import jacobian_pattern
@@ -28,12 +38,18 @@ AWAKE = -(1 + MINAWAKE)
 # fields of which sleeping trees keep their entries; all others follow from the state
 FORCES = ("qfrc_spring", "qfrc_passive", "qfrc_smooth", "qacc_smooth")
 KEPT = ("xpos", "xquat", "act_dot", "actuator_length", "sensordata", *FORCES)
+VIEWS = {"cam": ("cam_xpos", "cam_xmat"), "light": ("light_xpos", "light_xdir")}
 SAME_POSE = 64  # units in the last place by which poses of two programs may differ
 
 
 def sleeps(m: Model) -> bool:
     """Return whether the model's program includes sleep."""
     return bool(m.opt.enableflags & EnableBit.SLEEP) and m.ntree > 0
+
+
+def kept_names(m: Model) -> tuple[str, ...]:
+    """Return the names of the fields of which sleeping trees keep entries."""
+    return (*KEPT, *(name for kind, fields in VIEWS.items() if _views(m, kind)[1].any() for name in fields))
 
 
 class ObjectTrees(NamedTuple):
@@ -54,6 +70,16 @@ def _bodies(m) -> ObjectTrees:
     """Return bodies by their trees; mocap bodies and their descendants are awake."""
     trees = np.stack([m.body_treeid, np.full(m.nbody, -1)], axis=1)
     return ObjectTrees(trees, (m.body_treeid < 0) & (m.body_mocapid[m.body_rootid] >= 0))
+
+
+@per_structure
+def _views(m, kind: str) -> tuple[ObjectTrees, np.ndarray]:
+    """Return cameras or lights by the trees of their bodies and targets, and which follow a centre of mass."""
+    bodies = np.stack([getattr(m, f"{kind}_bodyid"), getattr(m, f"{kind}_targetbodyid")], axis=1)
+    trees, always = _bodies(m)
+    there = np.maximum(bodies, 0)
+    of = ObjectTrees(np.where(bodies < 0, -1, trees[there, 0]), ((bodies >= 0) & always[there]).any(1))
+    return of, np.isin(getattr(m, f"{kind}_mode"), (CamLightType.TRACKCOM, CamLightType.TARGETBODYCOM))
 
 
 @per_structure
@@ -136,6 +162,17 @@ def awake_actuators(m: Model, d: Data) -> Array:
 def awake_tendons(m: Model, d: Data) -> Array:
     """Return the mask of tendons of an awake tree (ntendon,)."""
     return _awake(_tendons(m), d.tree_asleep)
+
+
+def keep_views(m: Model, before: Data, d: Data) -> Data:
+    """Return `d` with views of a centre of mass, from and at bodies asleep or static, as they were if a tree sleeps."""
+    sleepers = (d.tree_asleep >= 0).any()
+    for kind, fields in VIEWS.items():
+        of, central = _views(m, kind)
+        if central.any():
+            kept = (sleepers & central & ~_awake(of, d.tree_asleep))[:, None]
+            d = d.replace(**{x: jnp.where(kept, getattr(before, x), getattr(d, x)) for x in fields})
+    return d
 
 
 def keep_forces(m: Model, before: Data, d: Data, *names: str) -> Data:

@@ -58,7 +58,7 @@ def with_fields(m: Model, d: Data, names: frozenset[str]) -> Data:
 
 def carried_names(m: Model) -> tuple[str, ...]:
     """Return the names of the fields that one step passes to the next; with sleep, also what sleeping trees keep."""
-    return (*CARRIED, *sleep.KEPT) if sleep.sleeps(m) else CARRIED
+    return (*CARRIED, *sleep.kept_names(m)) if sleep.sleeps(m) else CARRIED
 
 
 def carried(m: Model, d: Data) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def moved_names(m: Model) -> tuple[str, ...]:
 
     Users set the others. A step changes these only where it resets a state that has diverged.
     """
-    return (*MOVED, "tree_asleep", *sleep.KEPT) if sleep.sleeps(m) else MOVED
+    return (*MOVED, "tree_asleep", *sleep.kept_names(m)) if sleep.sleeps(m) else MOVED
 
 
 def from_carried(d: Data, state: dict[str, Any]) -> Data:

@@ -53,6 +53,8 @@ def fwd_position(m: Model, d: Data) -> Data:
         d = sleep.wake(m, before, d)
     d = com_pos(m, d)
     d = camlight(m, d)
+    if sleep.sleeps(m):
+        d = sleep.keep_views(m, before, d)
     d = flex(m, d)
     d = tendon(m, d)
     d = crb(m, d)

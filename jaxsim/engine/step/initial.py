@@ -78,5 +78,5 @@ def _put_to_sleep(m: Model, d: Data) -> Data:
     init = m.tree_sleep_policy == SleepPolicy.INIT
     there = forward(m, d)
     state = sleep.fall_asleep(m, there.replace(tree_asleep=np.where(init, -1, sleep.AWAKE)))
-    names = set(sleep.KEPT) - {"qfrc_smooth", "qacc_smooth"}  # these are zero
+    names = set(sleep.kept_names(m)) - {"qfrc_smooth", "qacc_smooth"}  # these are zero
     return d.replace(tree_asleep=state, **{n: getattr(there, n) for n in names})

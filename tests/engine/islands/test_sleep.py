@@ -192,18 +192,22 @@ def test_forces_of_trees_that_begin_asleep_are_zero_and_a_rollout_keeps_them_asl
             np.testing.assert_allclose(getattr(ours, name), theirs, atol=1e-6, err_msg=name)
 
 
-# a double pendulum with springs that a ball wakes, a hinge that begins asleep, and tendons with actuators on both
+# a double pendulum with springs that a ball wakes, a hinge that begins asleep, and tendons with actuators on both;
+# cameras and lights that follow the centre of mass of all
 TENDONS = """
 <mujoco><option timestep="0.005" sleep_tolerance=".05" tolerance="1e-12" iterations="100">
   <flag sleep="enable" energy="enable"/></option>
 <worldbody><site name="top" pos="0 0 1.4"/>
+  <camera mode="trackcom" pos="0 -3 1"/><camera mode="targetbodycom" target="world" pos="0 -3 1"/>
+  <light mode="targetbodycom" target="world" pos="2 -3 1"/><light mode="targetbodycom" target="ball" pos="2 -3 1"/>
   <body pos="0 0 1" sleep="allowed"><joint name="a" axis="0 1 0" damping=".5" stiffness="3" springref="3"/>
+    <camera mode="targetbodycom" target="world"/>
     <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".04"/><site name="a" pos="0 0 -.2"/>
     <body pos="0 0 -.4"><joint axis="0 1 0" damping=".5"/>
       <geom type="capsule" fromto="0 0 0 0 0 -.1" size=".04"/><site name="a2" pos="0 0 -.2"/></body></body>
   <body pos="4 0 1" sleep="init"><joint name="i" axis="0 1 0" stiffness="2" ref="10"/>
     <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".04"/><site name="i" pos="0 0 -.2"/></body>
-  <body pos="0 0 1.5"><freejoint/><geom size=".03"/></body>
+  <body name="ball" pos="0 0 1.5"><freejoint/><geom size=".03"/></body>
 </worldbody>
 <tendon>
   <spatial name="s" stiffness="3" springlength=".1" armature=".01"><site site="top"/><site site="a"/></spatial>
@@ -215,7 +219,7 @@ TENDONS = """
 </mujoco>"""
 
 
-def test_tendons_actuators_and_energies_of_sleeping_trees_are_the_oracles():
+def test_what_belongs_to_sleeping_trees_is_the_oracles():
     mj_model = load(TENDONS)
     mj_data, m = mujoco.MjData(mj_model), jaxsim.from_mujoco(mj_model, max_contacts=5)
     d, seen, moment = make(m), set(), np.zeros((mj_model.nu, mj_model.nv))
@@ -228,7 +232,8 @@ def test_tendons_actuators_and_energies_of_sleeping_trees_are_the_oracles():
         np.testing.assert_allclose(d.actuator_moment, moment, atol=1e-5)
         for name in ("tree_asleep", "ten_length", "ten_J", "actuator_length", "energy", "qfrc_spring", "qfrc_passive"):
             np.testing.assert_allclose(getattr(d, name), getattr(mj_data, name), atol=1e-4, err_msg=name)
-        np.testing.assert_allclose(d.M, mj_data.M, atol=1e-5)
+        for name in ("M", "cam_xpos", "cam_xmat", "light_xpos", "light_xdir"):
+            np.testing.assert_allclose(getattr(d, name), getattr(mj_data, name), atol=1e-5, err_msg=name)
     assert seen == {(False, True), (True, True)} and mj_data.tree_asleep[0] == -10  # woken by the last step
 
 
