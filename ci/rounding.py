@@ -20,7 +20,7 @@ from jaxsim.native.jaxpr import HINTS, Flat, Var, flatten
 from jaxsim.native.operations import VIEWS
 from jaxsim.xla.compat import scan_lengths
 
-RUNS = 8
+RUNS = 32
 CPU = "cpu"
 ADDS = ("add", "sub", "add_any")
 # operations that round their result, and those that also round on the way: sums of terms that may cancel
