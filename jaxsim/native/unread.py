@@ -204,8 +204,9 @@ def _parts(op: Operation, rows: Places, operands: list[Term]) -> Made:
 
 def _product(op: Operation, rows: Places, operands: list[Term]) -> Made:
     a, b = operands
-    is_sparse = isinstance(a, np.ndarray) and _has_constant(op)
-    return op._replace(inputs=[a[:, _rows_of_sparse(a)], b] if is_sparse else operands)
+    if isinstance(a, np.ndarray) and _has_constant(op):
+        return op._replace(inputs=[a[:, _rows_of_sparse(a)], b])
+    return op._replace(inputs=operands)
 
 
 NEEDS: dict[str, Callable[[Operation, Places], Needs | None]] = {
