@@ -25,6 +25,7 @@ from jaxsim.native.expressions import UnsupportedPrimitive, c_type
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
 from jaxsim.native.segments import Segment, segments, tables_apart, with_all_results, without_shared
+from jaxsim.native.simplified import simplified
 from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.xla.compat import eval_jaxpr
@@ -171,7 +172,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(flat: Flat, fixed: Sequence[bool] = (), flags: tuple[str, ...] = native.ONCE) -> _Parts:
-    flat, tables = tables_apart(flat, CORE)
+    flat, tables = tables_apart(simplified(flat, CORE), CORE)
     changes = [*(not f for f in fixed), *[False] * len(tables)] if fixed else [True] * len(flat.inputs)
     flat = with_all_results(flat, changes)
     shared, rest = without_shared(flat, changes, CORE)

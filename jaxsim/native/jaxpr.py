@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray
 
 from jaxsim.core.types import Backend
 from jaxsim.xla.batching import with_results
@@ -105,6 +106,18 @@ class Flat(NamedTuple):
     operations: Sequence[Operation]
     outputs: Sequence[Term]
 
+
+class Body:
+    """A function as the parameter of `CALL`: compared by identity."""
+
+    def __init__(self, flat: Flat) -> None:
+        self.flat = flat
+
+
+# A call of operations, of which the body of a loop is made.
+CALL = Primitive("operations")
+CALL.multiple_results = True
+CALL.def_abstract_eval(lambda *_, body: [ShapedArray(v.shape, v.dtype) for v in body.flat.outputs])
 
 _FLAT: WeakKeyDictionary[Any, dict[str, Flat]] = WeakKeyDictionary()
 
@@ -223,6 +236,8 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
         return results
     if inner is not None:
         return inlined(inner, operands, out, platform)
+    if eqn.primitive is CALL:
+        return renamed(params["body"].flat, operands, out)
     if name == "custom_linear_solve":
         solve, lengths = params["jaxprs"].solve, params["const_lengths"]
         begin = lengths.matvec + lengths.vecmat
@@ -248,6 +263,17 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
     results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     out.append(Operation(eqn.primitive, params, operands, results))
     return results
+
+
+def renamed(flat: Flat, operands: Sequence[Term], out: list[Operation]) -> list[Term]:
+    """Append the operations of a function for these arguments, with results of their own, and return its results."""
+    env: dict[Var, Term] = dict(zip(flat.inputs, operands, strict=True))
+    read = lambda v: env[v] if isinstance(v, Var) else v  # noqa: E731
+    for op in flat.operations:
+        made = [Var(v.shape, v.dtype) for v in op.outputs]
+        out.append(op._replace(inputs=list(map(read, op.inputs)), outputs=made))
+        env |= dict(zip(op.outputs, made, strict=True))
+    return list(map(read, flat.outputs))
 
 
 def _conditional(

@@ -49,6 +49,7 @@ from jaxsim.native.jaxpr import (
 )
 from jaxsim.native.operations import VIEWS
 from jaxsim.native.segments import Segment, halves, segments, tables_apart, with_all_results
+from jaxsim.native.simplified import simplified
 from jaxsim.xla.batching import depends, with_results
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
@@ -301,7 +302,7 @@ def by_kernels(
     operands, has_worlds = (*operands, *map(jnp.asarray, tables)), (*has_worlds, *[False] * len(tables))
     is_whole = platform == VECTORS and plan.form in ("batches", "loops", "columns")
     may_fall_back = not is_whole and platform != BLOCKS
-    flat = with_all_results(flat, has_worlds) if is_whole else flat
+    flat = with_all_results(simplified(flat, platform), has_worlds) if is_whole else flat
     given = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     env = given | (_copied_state(plan, flat, given) if is_whole else {})
     env |= _evaluated(segments(flat, has_worlds, platform), run, env, count, may_fall_back)

@@ -210,7 +210,7 @@ def ilqr(
     def run(problem: Problem, controls: Array, options: Ilqr) -> tuple[Result, Search]:
         program = program_of(problem, step, substeps)
         if traced:
-            return _minimise(problem, controls, options, program)
+            return minimise(problem, controls, options, program)
         with listen(options.iterations, name, progress, callback) as watched:
             return _compiled()(problem, controls, options, program._replace(watched=watched))
 
@@ -306,7 +306,7 @@ def _nodes(d: Data, states: dict[str, Array] | None, n: int, name: str) -> dict[
 
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., tuple[Result, Search]]:
-    return jaxsim.jit(_minimise, static_argnums=3)  # asks which options XLA knows: not on import
+    return jaxsim.jit(minimise, static_argnums=3)  # asks which options XLA knows: not on import
 
 
 def _judge(name: str, problem: Problem, program: Program, result: Result, end: Search, hint: str) -> None:
@@ -325,8 +325,8 @@ def _judge(name: str, problem: Problem, program: Program, result: Result, end: S
         warn_of_zero_gradient(name)
 
 
-def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program) -> tuple[Result, Search]:
-    """The result, and the last state of the loop."""
+def minimise(problem: Problem, controls: Array, options: Ilqr, program: Program) -> tuple[Result, Search]:
+    """Return the result of a search, and the last state of the loop."""
     begin = _begin(problem, controls, options, program)
     with tracing_once():
         end = while_each(lambda s: ~s.ended, partial(_round, problem, options, program), begin, GROUP, row_copies())
@@ -399,7 +399,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
 def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Search:
     """Line search along the control laws, then, where it found something, an expansion, and the next laws."""
     first = s.count < 0
-    found = _line_search(problem, program, s)
+    found = line_search(problem, program, s)
     old = Path(s.states, s.controls, s.rows, s.gaps, s.cost)
     gain = jnp.where(first, jnp.inf, _merit(old, s.closing) - _merit(found, s.closing))
     better = jnp.isfinite(found.cost) & improves(s, gain, options.tolerance)
@@ -423,7 +423,7 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     again = (better | outer) & ~ended & ~s.ended
 
     def expand() -> tuple[Expansion, Array]:
-        return _expand(problem, options, program, new, multipliers)
+        return expansion_of(problem, options, program, new, multipliers)
 
     expansion, cost = where_needed(again, expand, (s.expansion, new.cost), copies=row_copies())
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
@@ -431,7 +431,7 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
     weight = jnp.where(outer, options.damping, next_weight(s.weight, better, first, LEAST_WEIGHT))
 
     def backward(_: None) -> Laws:
-        return _backward(problem, options, expansion, new.controls, new.gaps, weight)
+        return backward_pass(problem, options, expansion, new.controls, new.gaps, weight)
 
     laws = jax.lax.cond(ended, lambda _: s.laws, backward, None)  # gains belong to the path where the search has ended
     promised, closing = jnp.max(laws.promised), s.closing
@@ -526,9 +526,11 @@ def _with_last(problem: Problem, controls: Array) -> Array:
     return jnp.concatenate([controls, problem.d.ctrl[None].astype(controls.dtype)])
 
 
-def _line_search(problem: Problem, program: Program, s: Search) -> Path:
-    """The best rollout along the control laws, of which each step length is halved until the cost falls enough, or
-    rises again."""
+def line_search(problem: Problem, program: Program, s: Search) -> Path:
+    """Return the best rollout along the control laws.
+
+    The step length of each is halved until the cost falls enough, or rises again.
+    """
     m, d = problem.m, problem.d
     n, steps = len(s.controls), jnp.arange(len(s.controls) + 1)
     pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731
@@ -620,10 +622,10 @@ def _cost(given: tuple[Costs, Array], d: Data, i: Array, multipliers: Multiplier
     return rows, terms.value_of(costs, rows, i == length, i > length, multipliers)
 
 
-def _expand(
+def expansion_of(
     problem: Problem, options: Ilqr, program: Program, path: Path, multipliers: Multipliers
 ) -> tuple[Expansion, Array]:
-    """Expansions at all states, of which the last has no dynamics, and the cost with these multipliers."""
+    """Return expansions at all states, of which the last has no dynamics, and the cost with these multipliers."""
     m = problem.m
     n, nx, nu = len(path.controls), 2 * m.nv + m.na, m.nu
     steps = jnp.arange(n + 1)
@@ -768,8 +770,8 @@ def _is_flat(e: Expansion) -> Array:
     return jnp.max(effect, initial=0) <= negligible(e.grad.dtype) * jnp.max(scale)
 
 
-def _backward(problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array) -> Laws:
-    """Control laws of Riccati recursions. The gaps (n, nx), or (n, 0) for none, are closed by a whole step."""
+def backward_pass(problem: Problem, options: Ilqr, e: Expansion, controls: Array, gaps: Array, weight: Array) -> Laws:
+    """Return control laws of Riccati recursions. The gaps (n, nx), or (n, 0) for none, are closed by a whole step."""
     recursion = _newton if options.second_order else _gauss_newton
     states, inputs = NATIVE_SIZE_OF_DDP if options.second_order else NATIVE_SIZE
     is_small = e.dynamics.shape[1] <= states and controls.shape[1] <= inputs
@@ -854,7 +856,7 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
     otherwise = "with the controls given; start from others, or limit them"
     if int(end.count) < 0:
         s = end._replace(cost=jnp.inf, ended=jnp.asarray(False))
-        rows = jaxsim.jit(lambda p, s: _line_search(p, program, s).rows)(problem, s)
+        rows = jaxsim.jit(lambda p, s: line_search(p, program, s).rows)(problem, s)
         for what, values in (("running", rows.running), ("final", rows.final)):
             for k, r in enumerate(values):
                 of = np.asarray(r) if what == "running" else np.asarray(r[-1:])
