@@ -21,6 +21,7 @@ from jaxsim.identify.problem import TRIALS, Controller, Initial, Point, Problem
 from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentifiable
 from jaxsim.identify.validation import Validation, validate
 from jaxsim.identify.whiteness import coloured
+from jaxsim.identify.windows import errors_grow, has_windows, linked, noise_scale, through_windows
 from jaxsim.math.safe import Array
 from jaxsim.optim.options import Shooting
 from jaxsim.optim.progress import bar
@@ -130,6 +131,9 @@ def identify(
         horizons: numbers of first steps that are fitted one after the other, before the whole record. Over a long
             record a rollout with wrong parameters drifts away, and its derivatives are of little use. By default 60,
             200, 600 and 2000 steps, if shorter than 0.7 of the record; () fits the whole record at once, as windows do.
+            Also by default, a record over which errors grow, or whose fit fails, is fitted by multiple shooting, if
+            sensors measure all positions and neither `window`, `resume` nor method "adam" is given: in windows of 30
+            steps whose gaps close step by step, then as a whole, if errors do not grow over it.
         initial: initial states are unknowns of every window, with these standard deviations about the measured ones.
         window: steps of the windows that trajectories are cut into. Each begins in the measured state of its row
             (`measured_states`, or the `states` of the recordings).
@@ -145,21 +149,23 @@ def identify(
         chunk: trajectories that are simulated at a time; by default as many as fit into 256 MB.
         resume: file that stores the last iterate. A later call continues from it.
 
-    Warns (UserWarning) when parameters have no effect on the data or cannot be told apart.
+    Warns (UserWarning) when parameters have no effect on the data or cannot be told apart, and when windows had to keep
+    gaps: then the model does not hold over the whole record.
     """
     if not isinstance(held_out, (Recordings, float, type(None))):
         raise TypeError(f"held_out is {held_out!r}; expected recordings, a share between 0 and 1, or None")
     data, others = _split(data, held_out) if isinstance(held_out, float) else (data, held_out)
     options = {"initial": initial, "window": window, "continuity": continuity, "controller": controller, "chunk": chunk}
-    options["loss"] = robust = Loss(loss) if isinstance(loss, str) else loss
+    options["loss"] = Loss(loss) if isinstance(loss, str) else loss
     problem = Problem(m, data, parameters, step, **options)
     first = _starts(problem, starts, spread, seed)
     if method not in ("lm", "adam"):
         raise ValueError(f'method is {method!r}; expected "lm" or "adam"')
     if method == "adam" and (problem.shifts or problem.loss.name != "squares" or resume is not None):
         raise ValueError('method="adam" has no initial states, losses or resume: use "lm"')
-    steps = data.ctrl.shape[1]
+    steps, can_cut = data.ctrl.shape[1], False
     if horizons is None:
+        can_cut = window is None and method == "lm" and resume is None and has_windows(problem)
         horizons = [h for h in HORIZONS if h <= LARGEST_PART * steps] if window is None else []
     elif horizons and window is not None:
         raise ValueError("horizons and window exclude each other: windows are short already")
@@ -167,33 +173,41 @@ def identify(
         raise ValueError(f'noise is {noise!r}; expected "given" or, without resume, "estimated"')
     run = levenberg if method == "lm" else partial(_adam, learning_rate=learning_rate)
     point = problem.start(first)
-    parts = [problem.until(h) for h in horizons] if resume is None or not Path(resume).exists() else []
+    fresh = resume is None or not Path(resume).exists()
+    parts = [problem.until(h) for h in horizons] if fresh else []
     if method == "lm":
         begin = parts[0] if parts else problem
         simulated = begin.linearised(point).simulated  # the first evaluation of the fit
         for line in suspicious(m, data.names, simulated, begin.measured, data.sigma, not problem.shifts):
             warnings.warn(line, UserWarning, stacklevel=2)
+    near = partial(_preliminary, run, iterations=iterations, progress=progress)
     for part in parts:
-        point, _ = _preliminary(run, part, point, iterations, progress)
-    if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
-        for first_loss in (Loss(), dataclasses.replace(robust, scale=FIRST_SCALE * robust.scale)):
-            part = problem.replace(loss=first_loss)
-            point, _ = _preliminary(run, part, point, max(1, iterations // 3), progress)
+        point, _ = near(part, point)
+    point = _first_losses(near, problem, point, iterations) if fresh else point
     if method == "lm":
         exact = EXACT**2 * _variation(problem)
         run = partial(levenberg, resume=None if resume is None else Path(resume), enough=exact)
-    point, history = run(problem, point, iterations, progress)
+    gaps, notes = 0.0, ()
+    failed = can_cut and errors_grow(problem, point)
+    if not failed:
+        point, history = run(problem, point, iterations, progress)
+        failed = can_cut and _fails(problem, history)
+    if failed:
+        loosely = partial(levenberg, iterations=iterations, progress=progress, settled=NEAR)
+        problem, point, gaps, notes = through_windows(problem, first, loosely)
+        point, history = run(problem, point, iterations, progress)
     for _ in range(ROUNDS if noise == "estimated" else 0):
         before = problem.data.sigma
         sigma = _estimated_noise(problem, point, history)
         problem = problem.replace(data=dataclasses.replace(data, sigma=sigma))
+        problem = linked(problem, gaps) if gaps else problem
         point, history = run(problem, point, iterations, progress)
         if np.allclose(problem.data.sigma, before, rtol=AGREE):
             break
     if noise == "estimated" and others is not None:
         others = dataclasses.replace(others, sigma=problem.data.sigma)
     best = int(np.nanargmin(history[:, -1]))
-    return _summary(problem, Point(point.free[best], point.shift[best]), history, first, others)
+    return _summary(problem, Point(point.free[best], point.shift[best]), history, first, others, notes)
 
 
 def _split(data: Recordings, share: float) -> tuple[Recordings, Recordings | None]:
@@ -212,9 +226,22 @@ def _starts(problem: Problem, starts: int, spread: float, seed: int) -> np.ndarr
     noise = np.zeros((starts, len(first)))
     if starts > 1:
         noise[1:] = jax.random.normal(jax.random.key(seed), noise.shape, first.dtype)[1:]
-    size = np.concatenate([np.ones(n) if p.log else np.maximum(np.abs(p.start), 1e-2)
-                           for p, n in zip(problem.parameters, problem.sizes, strict=True)])  # fmt: skip
-    return np.clip(first + spread * size * noise, problem.low, problem.high).astype(first.dtype)
+    return np.clip(first + spread * problem.scale * noise, problem.low, problem.high).astype(first.dtype)
+
+
+def _fails(problem: Problem, history: np.ndarray) -> bool:
+    """Return whether residuals are no noise."""
+    noise = FAILED * noise_scale(problem.data)
+    return bool(2 * np.nanmin(history[:, -1]) > noise**2 * problem.known.sum())
+
+
+def _first_losses(near: Callable, problem: Problem, point: Point, iterations: int) -> Point:
+    """Fit with squares and a wider loss, before a robust loss."""
+    loss = problem.loss
+    if loss.name != "squares":
+        for first in (Loss(), dataclasses.replace(loss, scale=FIRST_SCALE * loss.scale)):
+            point, _ = near(problem.replace(loss=first), point, iterations=max(1, iterations // 3))
+    return point
 
 
 def _preliminary(
@@ -295,7 +322,8 @@ def _estimated_noise(problem: Problem, point: Point, history: np.ndarray) -> np.
     known = problem.known
     r = np.where(known, y - np.where(known, problem.measured, 0), 0)
     count = known.sum((0, 1))
-    unknowns = len(problem.first) + point.shift[best].size
+    states = point.shift[best] if problem.ends is None else point.shift[best, :, :1]  # the others follow
+    unknowns = len(problem.first) + states.size
     names = np.repeat(np.arange(len(problem.data.names)), sensor_sizes(problem.m, problem.data.names))
     sums, counts = (np.bincount(names, x)[names] for x in ((r**2).sum((0, 1)), count))
     share = max(1e-3, 1 - unknowns / max(1, count.sum()))
@@ -337,8 +365,15 @@ def _adam(
     return point, np.stack([np.minimum.accumulate(f.history[:-1]) for f in found])
 
 
-def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, held_out: Recordings | None) -> Fit:
-    """Fit at the point found: intervals by the Cramer-Rao bound, and warnings."""
+def _summary(
+    problem: Problem,
+    point: Point,
+    history: np.ndarray,
+    first: Array,
+    held_out: Recordings | None,
+    notes: tuple[str, ...],
+) -> Fit:
+    """Fit at the point found: intervals by the Cramer-Rao bound, and warnings, `notes` first."""
     free, labels, data = point.free, problem.labels, problem.data
     starts = len(first)  # the compiled programs are of so many points
     at = problem.linearised(point.repeated(starts))
@@ -346,11 +381,12 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     marginal = linear.marginal()[:, :-1]
     known = problem.known
     low, high = np.asarray(problem.low), np.asarray(problem.high)
-    sentences = (*at_bounds(free, low, high, marginal, labels),)
+    sentences = (*notes, *at_bounds(free, low, high, marginal, labels))
     sentences += unidentifiable(marginal.T @ marginal, labels)
     found = uncertainty(marginal, float(np.finfo(free.dtype).eps) * max(int(known.sum()), len(free)))
-    shifted = point.shift.size if problem.ends is None else 0
-    noise = float(np.sqrt(2 * linear.cost() / max(1, known.sum() - len(free) + shifted - point.shift.size)))
+    # every state has a row of its prior or of a gap, except those that continuity takes as measured
+    held = 0 if problem.ends is None else point.shift[:, 1:, 0].size * (2 * problem.m.nv - problem.shifts)
+    noise = float(np.sqrt(2 * linear.cost() / max(1, known.sum() - len(free) + held)))
     deviation = max(1.0, noise) * np.sqrt(np.diag(found.covariance))
     deviation = np.where(found.identified, deviation, np.inf)
     logs = np.repeat([p.log for p in problem.parameters], problem.sizes)

@@ -141,7 +141,10 @@ class _Whitened:
     def __init__(self, fit: Fit):
         problem = fit.problem
         if problem.loss.name != "squares" or problem.ends is not None:
-            raise ValueError("a posterior needs the loss squares, and windows without continuity")
+            raise ValueError(
+                "a posterior needs the loss squares, and windows without continuity, as identify uses by itself for a "
+                "record over which errors grow: horizons=() fits the whole record at once"
+            )
         lost = [label for label, known in zip(fit.labels, fit.identified, strict=True) if not known]
         if lost:
             raise ValueError(f"the data do not determine {', '.join(lost)}: give priors, or leave them out")

@@ -173,7 +173,7 @@ class Problem:
         self.qpos, self.qvel = qpos, qvel
         deviations = (initial or Initial()).deviations(m)
         self.moved = np.flatnonzero(deviations)
-        self.deviations = deviations[self.moved]
+        self.deviations = np.tile(deviations[self.moved], (count, 1))  # of initial states, (w, q)
         ends = None if continuity is None else continuity.deviations(m)
         if ends is not None and (ends == 0).any():
             raise ValueError("deviations of continuity are positive: how far a window may end from the next")
@@ -188,6 +188,12 @@ class Problem:
                 for name in set(columns) & set(p.channels):
                     self.measured[:, :early, columns[name]] = np.nan
                     self.measured[:, max(0, rows - late) :, columns[name]] = np.nan
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Sizes (p,) of the parameters in free coordinates: 1 for logarithms."""
+        return np.concatenate([np.ones(n) if p.log else np.maximum(np.abs(p.start), 1e-2)
+                               for p, n in zip(self.parameters, self.sizes, strict=True)])  # fmt: skip
 
     @property
     def shifts(self) -> int:

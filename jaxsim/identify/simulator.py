@@ -29,8 +29,8 @@ Controller = Callable[[Data, Array, dict[str, Array]], Array]
 class Setting(NamedTuple):
     """Numbers that all trajectories share.
 
-    The nominal model, the deviations (q,) of initial states, those (2 nv,) of windows' ends from the starts of the next
-    or None, and the number of steps of a window, None for all rows of the controls: reverse mode needs that.
+    The nominal model, the deviations (w, q) of initial states, those (2 nv,) of windows' ends from the starts of the
+    next or None, and the number of steps of a window, None for all rows of the controls: reverse mode needs that.
     """
 
     m: Model

@@ -22,15 +22,13 @@ def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]
     """
     qpos = np.tile(data.qpos[:, None], (1, data.ctrl.shape[1], 1))
     columns = columns_of(m, data.names)
-    for joint in range(m.njnt):
-        parts = [_column(m, joint, kind, columns) for kind in _sensors(m, joint)]
-        if any(part is None for part in parts):
+    for joint, found in enumerate(_measured_positions(m, data)):
+        if found is None:
             name = m.id2name("joint", joint) or joint
             raise ValueError(
                 f"no sensor of the recordings measures the position of joint {name}: windows need the states at which "
                 "they begin; pass states=(qpos, qvel) to recordings"
             )
-        found = np.concatenate([part for part in parts if part is not None])
         address = m.jnt_qposadr[joint]
         qpos[..., address : address + len(found)] = _filled(data.measured[..., found])
     qpos[:, 0] = data.qpos
@@ -65,9 +63,27 @@ def measures_states(m: Model, data: Recordings) -> bool:
     """
     if memory(m):
         return False
+    return data.states is not None or all(found is not None for found in _measured_positions(m, data))
+
+
+def position_deviations(m: Model, data: Recordings) -> np.ndarray | None:
+    """Return standard deviations (nv,) of measured positions by `sigma`, or None if one is not measured."""
+    places, found = _measured_positions(m, data), []
+    for joint, columns in enumerate(places):
+        if columns is None:
+            return None
+        rotates = m.jnt_type[joint] in (JointType.FREE, JointType.BALL)
+        sigma = data.sigma[columns]
+        # a small rotation is twice the change of its quaternion
+        found.append(np.concatenate([sigma[:-4], 2 * sigma[-4:-1]]) if rotates else sigma)
+    return np.concatenate([np.zeros(0), *found])
+
+
+def _measured_positions(m: Model, data: Recordings) -> list[np.ndarray | None]:
+    """Columns of the measurements of each joint's position, None where sensors do not measure it."""
     columns = columns_of(m, data.names)
-    needed = ((joint, kind) for joint in range(m.njnt) for kind in _sensors(m, joint))
-    return data.states is not None or all(_column(m, *pair, columns) is not None for pair in needed)
+    parts = ([_column(m, joint, kind, columns) for kind in _sensors(m, joint)] for joint in range(m.njnt))
+    return [None if any(x is None for x in part) else np.concatenate(part) for part in parts]
 
 
 def _sensors(m: Model, joint: int) -> tuple[SensorType, ...]:
