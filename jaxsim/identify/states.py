@@ -83,7 +83,8 @@ def _measured_positions(m: Model, data: Recordings) -> list[np.ndarray | None]:
     """Columns of the measurements of each joint's position, None where sensors do not measure it."""
     columns = columns_of(m, data.names)
     parts = ([_column(m, joint, kind, columns) for kind in _sensors(m, joint)] for joint in range(m.njnt))
-    return [None if any(x is None for x in part) else np.concatenate(part) for part in parts]
+    found = [([x for x in part if x is not None], len(part)) for part in parts]
+    return [np.concatenate(part) if len(part) == count else None for part, count in found]
 
 
 def _sensors(m: Model, joint: int) -> tuple[SensorType, ...]:

@@ -12,7 +12,7 @@ from jaxsim.identify.states import memory, position_deviations
 WINDOW, FEWEST, MOST = 30, 8, 500  # steps of a window, windows of a record; longer ones rather than more
 GAPS = (1.0, 0.1, 0.01)  # deviations of windows' ends from the starts of the next, relative to measured states'
 APART = 1.5  # residuals, relative to those of loose windows, above which gaps stay open
-FAR = 300.0  # times their variation that measurements move along derivatives by parameters, if errors grow
+FAR = 100.0  # times their variation that measurements move along derivatives by parameters, if errors grow
 SAME = 1.02  # cost of the whole record, relative to that of windows with closed gaps, up to which it is the same
 
 Fitted = Callable[[Problem, Point], tuple[Point, np.ndarray]]
