@@ -107,7 +107,7 @@ class Flat(NamedTuple):
     outputs: Sequence[Term]
 
 
-class Body:
+class Callee:
     """A function as the parameter of `CALL`: compared by identity."""
 
     def __init__(self, flat: Flat) -> None:

@@ -6,7 +6,7 @@ import jax
 from jax import lax
 
 from jaxsim.math.safe import Array
-from jaxsim.native.jaxpr import CALL, Body, Flat, Operation, Term, Var, flatten, inlined, renamed, trace
+from jaxsim.native.jaxpr import CALL, Callee, Flat, Operation, Term, Var, flatten, inlined, renamed, trace
 from jaxsim.native.segments import without_shared
 from jaxsim.native.unread import without_unread_rows
 from jaxsim.xla.compat import scan_lengths
@@ -47,7 +47,7 @@ def _loop(op: Operation, operations: list[Operation], platform: str) -> Sequence
         return op.outputs
     place = dict(zip(body.inputs, op.inputs, strict=True))
     given = [*op.inputs, *renamed(alike, _read(alike.inputs, place), operations)]
-    mine = Body(rest)
+    mine = Callee(rest)
 
     def loop(*x: Array) -> list[Array]:
         def turn(carry: list[Array], row: list[Array]) -> tuple[list[Array], list[Array]]:
