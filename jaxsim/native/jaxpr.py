@@ -113,6 +113,11 @@ class Callee:
     def __init__(self, flat: Flat) -> None:
         self.flat = flat
 
+    @property
+    def eqns(self) -> Sequence[Operation]:
+        """Its operations, by the name that `nested` looks for."""
+        return self.flat.operations
+
 
 # A call of operations, of which the body of a loop is made.
 CALL = Primitive("operations")

@@ -353,7 +353,7 @@ def _boxes(
     box = jnp.concatenate([centre - reach - slack, centre + reach + slack], 1)
     if (kind == SOFT).any():
         box = jnp.where((kind == SOFT)[:, None], take(soft.box, np.where(kind == SOFT, base + 1, 1)), box)
-    return jnp.where(shown[:, None], box, NOTHING)
+    return jnp.where(shown[:, None], box, NOTHING.astype(box.dtype))
 
 
 def _along_curve(box: Array) -> Array:

@@ -15,7 +15,7 @@ from jaxsim.math.safe import Array, greatest, least, norm, sqrt, xp_of
 
 EYE = np.eye(3)
 # [v] x: component and sign at each entry
-SKEW = np.array([[0, 2, 1], [2, 0, 0], [1, 0, 0]]), np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+SKEW = np.array([[[0, 2, 1], [2, 0, 0], [1, 0, 0]], [[0, -1, 1], [1, 0, -1], [-1, 1, 0]]], np.int32)
 
 
 def fluid_force_derivative(m: Model, d: Data) -> Array:
@@ -101,7 +101,7 @@ def _kutta_derivative(m: Model, u: Array, size: Array) -> Array:
     turn = inner(gap, (u**2)[:, None, :])
     pull = square**2 * facing / xp.maximum(projection, MINVAL) - square + facing / xp.maximum(speed, MINVAL)
     full = turn[:, :, None] * pull[:, None, :] - 2 * facing[..., None] * gap
-    return scale[..., None] * (u[:, :, None] * u[:, None, :] * full - (turn * facing)[..., None] * EYE)
+    return scale[..., None] * (u[:, :, None] * u[:, None, :] * full - (turn * facing)[..., None] * EYE.astype(u.dtype))
 
 
 def _drag_derivative(m: Model, u: Array, size: Array) -> Array:
@@ -119,7 +119,7 @@ def _drag_derivative(m: Model, u: Array, size: Array) -> Array:
     linear = 2 * np.pi * mu * size.sum(1, keepdims=True)
     straight = linear + quadratic * (u**2).sum(1, keepdims=True)
     across = quadratic * u + rho * speed * (blunt - slender) * by_u
-    return -straight[..., None] * EYE - u[:, :, None] * across[:, None, :]
+    return -straight[..., None] * EYE.astype(u.dtype) - u[:, :, None] * across[:, None, :]
 
 
 def _torque_derivative(m: Model, w: Array, size: Array) -> Array:
@@ -134,4 +134,4 @@ def _torque_derivative(m: Model, w: Array, size: Array) -> Array:
     across = scale * coefficient**2 * w
     linear = np.pi * (2 / 3 * size.sum(1, keepdims=True)) ** 3 * m.opt.viscosity
     straight = linear + inner(w, across)[:, None]
-    return -straight[..., None] * EYE - w[:, :, None] * across[:, None, :]
+    return -straight[..., None] * EYE.astype(w.dtype) - w[:, :, None] * across[:, None, :]

@@ -18,7 +18,11 @@ from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, norm, normalize
 
-FACES = {2: np.array([[0, 1, 2]]), 3: np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]])}  # of an element
+# corners of the triangles of an element
+FACES = {
+    2: np.array([[0, 1, 2]], np.int32),
+    3: np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]], np.int32),
+}
 
 
 @public(static=("flex_layer", "flg_vert", "flg_edge", "flg_face", "flg_skin", "flexid"))
