@@ -26,16 +26,7 @@ from jaxsim.math.safe import Array
 from jaxsim.viewer.frames import FLEX, PLACES, TENDON
 
 RECORDED = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # of every world
-POSE = (
-    "time",
-    "sensordata",
-    "ncon",
-    "contact.pos",
-    "contact.frame",
-    *PLACES,
-    *FLEX,
-    *TENDON,
-)  # of the world to be replayed
+POSE = ("time", "sensordata", "ncon", "contact.pos", "contact.frame", *PLACES, *FLEX, *TENDON)  # of the world shown
 
 
 @dataclasses.dataclass(frozen=True)
