@@ -46,7 +46,7 @@ def look(m: Model, material: int, rgba: Array) -> tuple[np.ndarray, int]:
     rgba = np.asarray(rgba, np.float32)
     if material < 0:
         return rgba, -1
-    rgba = np.asarray(m.mat_rgba[material], np.float32) if np.array_equal(rgba, np.float32(DEFAULT_RGBA)) else rgba
+    rgba = np.asarray(m.mat_rgba[material], np.float32) if np.array_equal(rgba, DEFAULT_RGBA) else rgba
     texture = int(m.mat_texid[material, TextureRole.RGB])
     return rgba, texture if texture >= 0 and m.tex_type[texture] == TextureType.TEXTURE_2D else -1
 
