@@ -6,7 +6,6 @@ compilation. Import these packages separately: `jaxsim.mjx`, `jaxsim.envs`, `jax
 `jaxsim.viewer`.
 """
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from jaxsim import mjcf, parallel, stages, support, xla
@@ -14,7 +13,7 @@ from jaxsim.compiler.full_inertia import with_full_inertia
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.contact import Contact
 from jaxsim.core.data import Data
-from jaxsim.core.errors import CapacityWarning, ModelError, ModelWarning, UnsupportedError
+from jaxsim.core.errors import CapacityWarning, ModelError, ModelWarning, UnsupportedError, did_you_mean
 from jaxsim.core.model import Model
 from jaxsim.core.option import Option, Statistic
 from jaxsim.core.types import (
@@ -209,8 +208,7 @@ def __getattr__(name: str) -> Any:
             return getattr(module, name)
     if name in SEPARATE:
         raise AttributeError(f"module 'jaxsim' has no attribute {name!r} before it is imported: import jaxsim.{name}")
-    close = difflib.get_close_matches(name, [*__all__, *stages.__all__, *support.__all__], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = did_you_mean(name, [*__all__, *stages.__all__, *support.__all__])
     raise AttributeError(f"module 'jaxsim' has no attribute {name!r}{hint}")
 
 

@@ -8,35 +8,12 @@ from typing import Any
 import numpy as np
 
 from jaxsim.compiler.objects import DraftObject, Lists, make_object
+from jaxsim.core import named
 from jaxsim.core.errors import UnsupportedError, did_you_mean
 from jaxsim.mjcf import Element, Spec, resolve
 
 # kinds of objects in the order of mjModel's names, with the prefix of their fields
-KINDS = {
-    "body": "body",
-    "joint": "jnt",
-    "geom": "geom",
-    "site": "site",
-    "camera": "cam",
-    "light": "light",
-    "flex": "flex",
-    "mesh": "mesh",
-    "skin": "skin",
-    "hfield": "hfield",
-    "texture": "tex",
-    "material": "mat",
-    "pair": "pair",
-    "exclude": "exclude",
-    "equality": "eq",
-    "tendon": "tendon",
-    "actuator": "actuator",
-    "sensor": "sensor",
-    "numeric": "numeric",
-    "text": "text",
-    "tuple": "tuple",
-    "key": "key",
-    "plugin": "plugin",
-}
+KINDS = {name: kind.prefixes[0].rstrip("_") for name, kind in named.KINDS.items()}
 
 
 class Draft:

@@ -4,7 +4,6 @@ A name may include the module that registers it: `my_tasks:spin`, or `path/my_ta
 """
 
 import dataclasses
-import difflib
 import importlib
 import importlib.util
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jaxsim.core.errors import did_you_mean
 from jaxsim.envs.base import Config, Env
 
 _ENTRIES: dict[str, tuple[Callable[[Any], Env], Config]] = {}
@@ -62,9 +62,8 @@ def _entry(name: str) -> tuple[Callable[[Any], Env], Config]:
         _import(module)
         name = last
     if name not in _ENTRIES:
-        near = difflib.get_close_matches(name, _ENTRIES, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"the registered ones are {', '.join(names())}"
-        raise KeyError(f"no environment {name!r}; {hint}")
+        hint = did_you_mean(name, _ENTRIES, 3) or f"; the registered ones are {', '.join(names())}"
+        raise KeyError(f"no environment {name!r}{hint}")
     return _ENTRIES[name]
 
 
@@ -100,7 +99,6 @@ def make(name: str, config: Config | None = None, **changes: Any) -> Env:
     fields = [f.name for f in dataclasses.fields(config)]
     for field in changes:
         if field not in fields:
-            near = difflib.get_close_matches(field, fields, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"its fields are {', '.join(fields)}"
-            raise TypeError(f"the config of {name!r} has no field {field!r}; {hint}")
+            hint = did_you_mean(field, fields) or f"; its fields are {', '.join(fields)}"
+            raise TypeError(f"the config of {name!r} has no field {field!r}{hint}")
     return make_env(dataclasses.replace(config, **changes))

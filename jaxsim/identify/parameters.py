@@ -12,22 +12,13 @@ import jaxsim
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.errors import did_you_mean
 from jaxsim.core.model import Model
+from jaxsim.core.named import KINDS
 from jaxsim.identify import inertia as log_cholesky
 from jaxsim.math.safe import Array
 
+NAMED = ("body", "joint", "geom", "site", "actuator", "tendon", "pair", "equality", "camera")
 # prefix of a field's name -> type of the objects that its rows belong to
-OBJECTS = {
-    "body": "body",
-    "jnt": "joint",
-    "dof": "joint",
-    "geom": "geom",
-    "site": "site",
-    "actuator": "actuator",
-    "tendon": "tendon",
-    "pair": "pair",
-    "eq": "equality",
-    "cam": "camera",
-}
+OBJECTS = {prefix.rstrip("_"): kind for kind in NAMED for prefix in KINDS[kind].prefixes}
 # fields that constants derived at qpos0 depend on, with geom_size
 CONSTANTS_DEPEND_ON = (
     "body_mass",
@@ -142,10 +133,6 @@ class Parameter:
     def to_free(self, value: Any) -> np.ndarray:
         """Convert a value to free coordinates."""
         return np.log(value) if self.log else np.asarray(value, float)
-
-    def to_value(self, free: Array) -> Array:
-        """Convert free coordinates to a value."""
-        return jnp.exp(free) if self.log else free
 
 
 def parameter(

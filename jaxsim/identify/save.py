@@ -12,46 +12,16 @@ from jaxsim.core.model import FLOATS, Model
 from jaxsim.mjcf.reader import read
 from jaxsim.mjcf.spec import Element, Spec
 
-# field -> attribute of the element that has the row
-JOINT = {
-    "jnt_stiffness": "stiffness",
-    "jnt_solref": "solreflimit",
-    "jnt_solimp": "solimplimit",
-    "jnt_margin": "margin",
-    "dof_damping": "damping",
-    "dof_armature": "armature",
-    "dof_frictionloss": "frictionloss",
-    "dof_solref": "solreffriction",
-    "dof_solimp": "solimpfriction",
-}
-GEOM = {
-    "geom_friction": "friction",
-    "geom_solref": "solref",
-    "geom_solimp": "solimp",
-    "geom_margin": "margin",
-    "geom_gap": "gap",
-    "geom_size": "size",
-    "geom_pos": "pos",
-    "geom_quat": "quat",
-}
-PAIR = {
-    "pair_friction": "friction",
-    "pair_solref": "solref",
-    "pair_solreffriction": "solreffriction",
-    "pair_solimp": "solimp",
-    "pair_margin": "margin",
-    "pair_gap": "gap",
+# prefix of the fields -> their names, and the attributes of the element that has the row where they are other words
+ATTRIBUTES = {
+    "jnt": "stiffness solref=solreflimit solimp=solimplimit margin",
+    "dof": "damping armature frictionloss solref=solreffriction solimp=solimpfriction",
+    "geom": "friction solref solimp margin gap size pos quat",
+    "pair": "friction solref solreffriction solimp margin gap",
+    "body": "pos quat",
+    "actuator": "gainprm biasprm dynprm gear forcerange ctrlrange",
 }
 INERTIAL = {"body_mass": "mass", "body_ipos": "pos", "body_iquat": "quat", "body_inertia": "diaginertia"}
-BODY = {"body_pos": "pos", "body_quat": "quat"}
-ACTUATOR = {
-    "actuator_gainprm": "gainprm",
-    "actuator_biasprm": "biasprm",
-    "actuator_dynprm": "dynprm",
-    "actuator_gear": "gear",
-    "actuator_forcerange": "forcerange",
-    "actuator_ctrlrange": "ctrlrange",
-}
 OPTION = ("timestep", "gravity", "impratio", "density", "viscosity", "wind", "o_margin", "o_solref", "o_solimp",
           "o_friction")  # fmt: skip
 FROM_SHAPES = ("dof_length", "geom_rbound", "geom_aabb")  # derived from sizes anew when the text is compiled
@@ -93,20 +63,16 @@ def written(before: Model, m: Model) -> Spec:
     changed = [name for name in FLOATS if _differ(getattr(m, name), getattr(before, name), 0.0)]
     joints = [e for e in spec.elements("joint") if e.tag in ("joint", "freejoint")]
     bodies = [e for e in spec.elements("body") if e.tag == "body"]
-    geoms, actuators, pairs = (list(spec.elements(kind)) for kind in ("geom", "actuator", "pair"))
-    for name in changed:
-        value, old = (np.asarray(getattr(x, name), float) for x in (m, before))
-        if name in JOINT:
-            dofs = name.startswith("dof")
-            _write(joints, JOINT[name], value[m.jnt_dofadr] if dofs else value, old[m.jnt_dofadr] if dofs else old)
-        elif name in GEOM:
-            _write(geoms, GEOM[name], value, old)
-        elif name in PAIR:
-            _write(pairs, PAIR[name], value, old)
-        elif name in BODY:
-            _write(bodies, BODY[name], value[1:], old[1:])
-        elif name in ACTUATOR:
-            _write(actuators, ACTUATOR[name], value, old)
+    elements = {kind: list(spec.elements(kind)) for kind in ("geom", "pair", "actuator")}
+    elements |= {"jnt": joints, "dof": joints, "body": bodies}
+    rows = {"dof": m.jnt_dofadr, "body": slice(1, None)}
+    for prefix, words in ATTRIBUTES.items():
+        for word in words.split():
+            name, _, attribute = word.partition("=")
+            field = f"{prefix}_{name}"
+            if field in changed:
+                value, old = (np.asarray(getattr(x, field), float)[rows.get(prefix, ...)] for x in (m, before))
+                _write(elements[prefix], attribute or name, value, old)
     inertias = [name for name in changed if name in INERTIAL]
     for i, body in enumerate(bodies, 1):
         if any(not np.array_equal(getattr(m, name)[i], getattr(before, name)[i]) for name in inertias):

@@ -14,7 +14,7 @@ Default classes hold one such record; a shortcut in a default class rewrites it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -193,16 +193,16 @@ def _adhesion(record: dict, attrs: dict) -> str | None:
     return "ctrlrange of an adhesion actuator cannot be negative" if np.any(record["ctrlrange"] < 0) else None
 
 
-def _over(base: list[float], written: Any) -> list[float]:
+def _over(base: Sequence[float], written: Any) -> list[float]:
     """Replace the leading entries of `base` by the written ones."""
-    head = [] if written is None else [float(x) for x in written]
-    return head + base[len(head) :]
+    head = () if written is None else written
+    return [float(x) for x in (*head, *base[len(head) :])]
 
 
-def _motor_constants(record: dict, attrs: dict, old: Callable[[str, int], float]) -> tuple[float, float]:
+def _motor_constants(record: dict, attrs: dict, gain: np.ndarray) -> tuple[float, float]:
     """Compute the torque constant and resistance, from `motorconst` and `resistance`, or from nominal values."""
-    torque, emf = _over([old("gainprm", 1), 0.0], attrs.get("motorconst"))
-    resistance = attrs.get("resistance", old("gainprm", 0))
+    torque, emf = _over([gain[1], 0.0], attrs.get("motorconst"))
+    resistance = attrs.get("resistance", float(gain[0]))
     volt, stall, free = _over([0.0] * 3, attrs.get("nominal"))
     if volt > 0 and emf <= 0 and free > 0:
         viscous = record["damping"][0]
@@ -237,34 +237,15 @@ def _thermal(record: dict, values: list[float]) -> str | None:
 
 def _dcmotor(record: dict, attrs: dict) -> str | None:
     inherited = record["gaintype"] == "dcmotor"
-
-    def old(field: str, i: int) -> float:
-        return float(record[field][i]) if inherited else 0.0
-
-    controller = _over(
-        [
-            old("gainprm", 4),
-            old("gainprm", 5),
-            old("gainprm", 6),
-            old("dynprm", 7),
-            old("dynprm", 8),
-            old("gainprm", 7),
-        ],
-        attrs.get("controller"),
-    )
-    saturation = _over([0.0, 0.0, old("dynprm", 1)], attrs.get("saturation"))
-    inductance = _over([0.0, old("dynprm", 0)], attrs.get("inductance"))
-    cogging = _over([old("biasprm", i) for i in range(3)], attrs.get("cogging"))
-    thermal = _over(
-        [old("dynprm", 2), old("dynprm", 3), 0.0, old("gainprm", 2), old("gainprm", 3), old("dynprm", 4)],
-        attrs.get("thermal"),
-    )
-    lugre = _over(
-        [old("dynprm", 5), old("dynprm", 6), old("biasprm", 3), old("biasprm", 4), old("biasprm", 5)],
-        attrs.get("lugre"),
-    )
-    mode = _INPUTS[attrs["input"]] if "input" in attrs else old("gainprm", 8)
-    constant, resistance = _motor_constants(record, attrs, old)
+    dyn, gain, bias = (record[name] if inherited else np.zeros(10) for name in ("dynprm", "gainprm", "biasprm"))
+    controller = _over([*gain[4:7], *dyn[7:9], gain[7]], attrs.get("controller"))
+    saturation = _over([0.0, 0.0, dyn[1]], attrs.get("saturation"))
+    inductance = _over([0.0, dyn[0]], attrs.get("inductance"))
+    cogging = _over([*bias[:3]], attrs.get("cogging"))
+    thermal = _over([*dyn[2:4], 0.0, *gain[2:4], dyn[4]], attrs.get("thermal"))
+    lugre = _over([*dyn[5:7], *bias[3:6]], attrs.get("lugre"))
+    mode = _INPUTS[attrs["input"]] if "input" in attrs else float(gain[8])
+    constant, resistance = _motor_constants(record, attrs, gain)
     if not constant > 0:
         return "the motor constant of a DC motor must be positive; write motorconst, or nominal"
     if not resistance > 0:

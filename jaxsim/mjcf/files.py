@@ -13,6 +13,14 @@ from jaxsim.core.errors import ModelError
 
 MAX_BYTES = 256 * 2**20
 _SCHEME = "://"
+_CONTENT_TYPES = {
+    ".stl": "model/stl",
+    ".obj": "model/obj",
+    ".ply": "model/ply",
+    ".msh": "model/vnd.mujoco.msh",
+    ".png": "image/png",
+    ".ktx": "image/ktx",
+}
 
 
 def portable(path: str) -> str:
@@ -23,6 +31,14 @@ def portable(path: str) -> str:
 def base_name(path: str) -> str:
     """Return the name of a file without its folders."""
     return os.path.basename(portable(path))
+
+
+def content_type(written: str, filename: str) -> str:
+    """Return the type of a file: as written, else by the ending of its name; empty if that is unknown."""
+    if written:
+        return written.split(";")[0].strip()
+    _, dot, ending = filename.rpartition(".")
+    return _CONTENT_TYPES.get(dot + ending.lower(), "")
 
 
 def check_assets(assets: Mapping[str, Any] | None) -> dict[str, bytes]:

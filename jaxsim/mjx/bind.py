@@ -12,36 +12,11 @@ import numpy as np
 
 import jaxsim.core.data as core
 import jaxsim.core.model as core_model
-from jaxsim.core.named import Place, assign, attributes, locate
+from jaxsim.core.named import IN_DATA, KINDS, Place, assign, attributes, locate
 from jaxsim.math.safe import Array
 from jaxsim.mjx.types import MATRICES, MODEL_MATRICES, Data, Model
 
-# class of the element -> kind of object; those of the second table have no results in data
-KINDS = {
-    "MjsBody": "body",
-    "MjsJoint": "joint",
-    "MjsGeom": "geom",
-    "MjsSite": "site",
-    "MjsLight": "light",
-    "MjsCamera": "camera",
-    "MjsTendon": "tendon",
-    "MjsActuator": "actuator",
-    "MjsSensor": "sensor",
-    "MjsEquality": "equality",
-}
-MODEL_KINDS = KINDS | {
-    "MjsMesh": "mesh",
-    "MjsHField": "hfield",
-    "MjsPair": "pair",
-    "MjsKey": "key",
-    "MjsNumeric": "numeric",
-    "MjsText": "text",
-    "MjsTuple": "tuple",
-    "MjsTexture": "texture",
-    "MjsExclude": "exclude",
-    "MjsSkin": "skin",
-    "MjsMaterial": "material",
-}
+MODEL_KINDS = tuple(kind for kind in KINDS if kind not in ("flex", "plugin"))
 OWNERS = {  # fields whose name implies the kind of object
     "sensordata": ("sensor", "sensordata is not available for this type"),
     "ctrl": ("actuator", "ctrl is not available for this type"),
@@ -56,7 +31,7 @@ class UnknownField(AttributeError, KeyError):
     __str__ = AttributeError.__str__
 
 
-def _elements(model: Model, obj: Any, kinds: dict[str, str]) -> tuple[str, Any]:
+def _elements(model: Model, obj: Any, kinds: tuple[str, ...]) -> tuple[str, Any]:
     """Return the kind of the elements, and their ids: a number for one element, else an array."""
     specs = list(obj) if isinstance(obj, Iterable) else [obj]
     kind, ids = "", []
@@ -67,10 +42,9 @@ def _elements(model: Model, obj: Any, kinds: dict[str, str]) -> tuple[str, Any]:
             )
         if spec.id < 0:
             raise KeyError(f"invalid id: {spec.id}")
-        name = type(spec).__name__
-        if name not in kinds:
-            raise ValueError(f"invalid spec type: {name}")
-        kind = kinds[name]
+        kind = type(spec).__name__.removeprefix("Mjs").lower()
+        if kind not in kinds:
+            raise ValueError(f"invalid spec type: {type(spec).__name__}")
         ids.append(spec.id)
     return kind, (ids[0] if len(ids) == 1 else np.array(ids, int))
 
@@ -103,7 +77,7 @@ class BindData:
 
     def __init__(self, data: Data, model: Model, obj: Any):
         self.data, self.model = data, model
-        self.kind, self.id = _elements(model, obj, KINDS)
+        self.kind, self.id = _elements(model, obj, IN_DATA)
 
     def _field(self, name: str) -> tuple[str, tuple]:
         """Return the name of a field, and the index of the elements' entries."""

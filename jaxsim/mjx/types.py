@@ -74,10 +74,20 @@ def _tree_replace(node: Any, changes: Mapping[str, Any]) -> Any:
 
 
 class _Wrapper:
-    """An immutable PyTree node that wraps an object of the core and exposes its attributes."""
+    """An immutable PyTree node around an object of the core, its attribute `wrapped`, whose attributes it exposes."""
 
     __slots__ = ()
-    inner: str
+    wrapped: str
+    matrices: tuple[str, ...] = ()  # fields that have another shape in MJX
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == self.wrapped:
+            raise AttributeError(name)
+        value = getattr(getattr(self, self.wrapped), name)
+        return as_matrix(value) if name in self.matrices else value
+
+    def __repr__(self) -> str:
+        return f"mjx.{getattr(self, self.wrapped)!r}"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"mjx.{type(self).__name__} is immutable: use .replace({name}=...)")
@@ -100,19 +110,11 @@ class Model(_Wrapper):
     """`jaxsim.Model`, available as `model`, with MJX's shapes; `signature` is that of the MjModel."""
 
     __slots__ = ("model", "signature")
+    wrapped, matrices = "model", MODEL_MATRICES
 
     def __init__(self, model: CoreModel, signature: int = 0):
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "signature", signature)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in self.__slots__:
-            raise AttributeError(name)
-        value = getattr(self.model, name)
-        return as_matrix(value) if name in MODEL_MATRICES else value
-
-    def __repr__(self) -> str:
-        return f"mjx.{self.model!r}"
 
     @property
     def opt(self) -> "Option":
@@ -145,17 +147,10 @@ class _Part(_Wrapper):
     """Options or statistics with `tree_replace`."""
 
     __slots__ = ("value",)
+    wrapped = "value"
 
     def __init__(self, value: Any):
         object.__setattr__(self, "value", value)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in self.__slots__:
-            raise AttributeError(name)
-        return getattr(self.value, name)
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
     def replace(self, **changes: Any) -> Any:
         """Return a copy with some fields changed."""
@@ -236,19 +231,11 @@ class Data(_Wrapper):
     """`jaxsim.Data`, available as `data`, with MJX's shapes."""
 
     __slots__ = ("data", "structure")
+    wrapped, matrices = "data", MATRICES
 
     def __init__(self, data: core.Data, structure: Any):
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "structure", structure)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in self.__slots__:
-            raise AttributeError(name)
-        value = getattr(self.data, name)
-        return as_matrix(value) if name in MATRICES else value
-
-    def __repr__(self) -> str:
-        return f"mjx.{self.data!r}"
 
     def __getitem__(self, key: Any) -> "Data":
         """Return the worlds of a batch at `key`."""

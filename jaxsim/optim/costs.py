@@ -202,7 +202,7 @@ def augmented(kind: str, c: Array, mu: Array, penalty: Array) -> Array:
     return jnp.sum(jnp.maximum(0, mu + penalty * c) ** 2 - mu * mu) / (2 * penalty)
 
 
-def no_multipliers(costs: Costs, rows: Rows, penalty: Any) -> Multipliers:
+def no_multipliers(rows: Rows, penalty: Any) -> Multipliers:
     """Make multipliers of zero for the rows of one state or of many."""
     zero = partial(jax.tree.map, jnp.zeros_like)
     return Multipliers(zero(rows.constraints), zero(rows.final_constraints), jnp.asarray(penalty))

@@ -304,7 +304,7 @@ def _shape_of_rows(problem: Problem) -> terms.Rows:
 def _stage_value(problem: Problem, n: int, i: Array, at: Outcome, multipliers: Array, penalty: Array) -> Array:
     """Cost of a state, with the augmented Lagrangian of its missing forces and of limits of controls."""
     shape = _shape_of_rows(problem)
-    none = terms.no_multipliers(problem.costs, shape, 1.0)
+    none = terms.no_multipliers(shape, 1.0)
     value = terms.value_of(problem.costs, _unflatten_rows(shape)(at.rows), i == n, jnp.asarray(False), none)
     equal, below = jnp.split(multipliers, [problem.m.nv])
     value += terms.augmented("equal", at.missing, equal, penalty)

@@ -378,7 +378,7 @@ def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -
         gaps=zeros(n, nx if problem.nodes else 0),
         cost=big,
         closing=jnp.asarray(0, dtype),
-        multipliers=terms.no_multipliers(problem.costs, rows, jnp.asarray(options.penalty, dtype)),
+        multipliers=terms.no_multipliers(rows, jnp.asarray(options.penalty, dtype)),
         violation=jnp.asarray(0, dtype),
         expansion=expansion,
         laws=Laws(zeros(laws, n, m.nu), zeros(laws, n, m.nu, nx), jnp.where(jnp.arange(laws) == 0, big, -big)),

@@ -34,7 +34,7 @@ def trajectory_cost(
         raise ValueError("constraints are met by ilqr and ddp alone; here make them terms, with a weight")
     reads = terms.reads_of(costs, d)
     length = len(controls) if length is None else length
-    none = terms.no_multipliers(costs, terms.Rows((), (), (), ()), 1.0)
+    none = terms.no_multipliers(terms.Rows((), (), (), ()), 1.0)
     once = costs.__class__(running=costs.running)
     problem = Problem(m, d, once, jnp.zeros(()), jnp.zeros(()), jnp.asarray(length))
     program = program_of(problem, step, substeps)

@@ -60,8 +60,9 @@ class Parser(argparse.ArgumentParser):
         """Add the seed of random numbers."""
         self.number("--seed", f"seed of {of}", 0, natural)
 
-    def keyframe(self, text: str) -> None:
+    def keyframe(self, default: str = "qpos0") -> None:
         """Add the keyframe of the initial state."""
+        text = f"start from this keyframe, by name or number (default: {default})"
         self.add_argument("--keyframe", metavar="NAME", help=text)
 
     def quiet(self) -> None:
@@ -151,7 +152,7 @@ def make_parser() -> Parser:
     )
     sub.number("--hold", "number of steps for which a random control is constant", 10)
     sub.seed("random controls")
-    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
+    sub.keyframe()
     sub.number("--every", "record a frame every N steps", 1)
     sub.add_argument("--out", type=Path, metavar="FILE.npz", help="file to write the trajectories of all worlds to")
     sub.add_argument("--html", type=Path, metavar="FILE.html", help="file to write a 3-D replay of one world to")
@@ -173,7 +174,7 @@ def make_parser() -> Parser:
         help="image or video, such as .png, .mp4 or .gif (default: frame.png)",
     )
     sub.add_argument("--camera", metavar="NAME", help="camera of the model, by name or number (default: a free camera)")
-    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
+    sub.keyframe()
     sub.add_argument(
         "--seconds", type=float, metavar="S", help="simulated time in seconds (default: 0 for images, 4 for videos)"
     )
@@ -195,13 +196,13 @@ def make_parser() -> Parser:
     sub.quiet()
 
     sub = command("view", run_view, "simulate a model interactively in the browser")
-    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
+    sub.keyframe()
     sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     sub.number("--port", "port to listen on", 8080, shown="8080, or the next free one")
     sub.add_argument("--paused", action="store_true", help="start with the simulation paused")
 
     sub = command("gradcheck", run_gradcheck, "compare derivatives of a step of a model with differences")
-    sub.keyframe("start from this keyframe, by name or number (default: qpos0)")
+    sub.keyframe()
     sub.number("--steps", "number of steps before the check", 50, natural)
     sub.seed("the directions")
     sub.add_argument(
@@ -214,7 +215,7 @@ def make_parser() -> Parser:
     sub = command("bench", run_bench, "measure compilation and speed, and compare with other simulators")
     sub.numbers("--nworld", "numbers of worlds of the batches", (256,))
     sub.number("--nstep", "number of steps of one measurement", 100)
-    sub.keyframe("start from this keyframe (default: the first one, or qpos0 if there is none)")
+    sub.keyframe(default="the first one, or qpos0 if there is none")
     sub.number("--settle", "number of steps before the measurement", 100, natural)
     sub.add_argument(
         "--noise", type=float, default=0.1, metavar="X", help="random fraction of the controls, 0 to 1 (default: 0.1)"
@@ -264,11 +265,9 @@ def run(args: argparse.Namespace) -> int:
         message = str(error)
     except OSError as error:
         message = f"{error.filename or vars(args).get('model', '')}: {error.strerror or error}"
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+    except (jax.errors.JaxRuntimeError, MemoryError) as error:
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
             raise
-        message = "out of memory: use fewer worlds (--nworld) or record less (--every)"
-    except MemoryError:
         message = "out of memory: use fewer worlds (--nworld) or record less (--every)"
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

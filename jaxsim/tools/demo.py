@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import jaxsim
 from jaxsim.envs.base import model_path
 from jaxsim.viewer import rollouts
-from jaxsim.viewer.gallery import render_gallery
-from jaxsim.viewer.html import render
+from jaxsim.viewer.html import as_json, fill, render
 
 FPS = 60  # of replays, in frames a second of simulated time
 HOLD = 0.2  # seconds for which a random control is constant
@@ -35,7 +34,8 @@ SCENES = (
 
 def gallery(scenes: Iterable[Scene], seed: int = 0) -> str:
     """Make an HTML page of the scenes, each simulated in one world; controls are drawn from the seed."""
-    return render_gallery("jaxsim: simulated on this machine", [(s.name, s.text, replay(s, seed)) for s in scenes])
+    pages = [{"name": s.name, "text": s.text, "page": replay(s, seed)} for s in scenes]
+    return fill("gallery.html", {"TITLE": "jaxsim: simulated on this machine", "PAGES": as_json(pages)})
 
 
 def replay(scene: Scene, seed: int) -> str:

@@ -7,14 +7,14 @@ prism around each edge. A skin follows its bones.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.types import TextureRole, TextureType
-from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array
+from jaxsim.viewer.scene import DEFAULT_RGBA, skin_points
 
-DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], np.float32)  # an object of this colour takes that of its material
 SIDES = 6  # of the prism that is drawn for an edge
 
 
@@ -89,7 +89,9 @@ def surface_triangles(m: Model, s: Surface, frame: Mapping[str, np.ndarray]) -> 
 
 def surface_points(m: Model, s: Surface, frame: Mapping[str, np.ndarray]) -> np.ndarray:
     """Compute vertices (n, 3) of a flex or a skin in a frame, which has `flexvert_xpos`, or `xpos` and `xmat`."""
-    return _skin_points(m, s.id, frame) if s.skin else _flex_points(m, s.id, frame)
+    if s.skin:
+        return np.asarray(skin_points(m, jnp.asarray(frame["xpos"]), jnp.asarray(frame["xmat"]), s.id))
+    return np.asarray(frame["flexvert_xpos"], np.float64)[m.flex_vertadr[s.id] :][: m.flex_vertnum[s.id]]
 
 
 def thickness(m: Model, s: Surface) -> float:
@@ -119,26 +121,6 @@ def vertex_normals(point: np.ndarray, face: np.ndarray) -> np.ndarray:
     normal = np.zeros_like(point)
     np.add.at(normal, face.reshape(-1), np.repeat(np.cross(b - a, c - a), 3, 0))
     return normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
-
-
-def _flex_points(m: Model, f: int, frame: Mapping[str, np.ndarray]) -> np.ndarray:
-    return np.asarray(frame["flexvert_xpos"], np.float64)[m.flex_vertadr[f] :][: m.flex_vertnum[f]]
-
-
-def _skin_points(m: Model, s: int, frame: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Vertices (n, 3) of a skin: the mean of where its bones carry them, by weight. Source: mjv_updateSkin."""
-    bind = np.asarray(m.skin_vert[m.skin_vertadr[s] :][: m.skin_vertnum[s]], np.float64)
-    out = np.zeros_like(bind)
-    for bone in m.skin_boneadr[s] + np.arange(m.skin_bonenum[s]):
-        body, own = m.skin_bonebodyid[bone], slice(m.skin_bonevertadr[bone], None)
-        vertex = m.skin_bonevertid[own][: m.skin_bonevertnum[bone]]
-        weight = np.asarray(m.skin_bonevertweight[own][: m.skin_bonevertnum[bone]])
-        turn = (
-            np.reshape(frame["xmat"][body], (3, 3)) @ quat_to_mat(np.asarray(m.skin_bonebindquat[bone], np.float64)).T
-        )
-        moved = (bind[vertex] - m.skin_bonebindpos[bone]) @ turn.T + frame["xpos"][body]
-        np.add.at(out, vertex, weight[:, None] * moved)
-    return out
 
 
 def _prisms(ends: np.ndarray, radius: float) -> np.ndarray:

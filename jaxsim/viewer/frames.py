@@ -15,21 +15,10 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.math.safe import Array
 
-POSES = (
-    "time",
-    "xpos",
-    "xmat",
-    "geom_xpos",
-    "geom_xmat",
-    "site_xpos",
-    "site_xmat",
-    "cam_xpos",
-    "cam_xmat",
-    "light_xpos",
-    "light_xdir",
-    "xanchor",
-    "xaxis",
-)
+PLACES = (
+    *("xpos", "xmat", "geom_xpos", "geom_xmat", "site_xpos", "site_xmat"),
+    *("cam_xpos", "cam_xmat", "light_xpos", "light_xdir"),
+)  # of what is drawn
 TENDON = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
 FLEX = ("flexvert_xpos",)
 _CONTACT = ("pos", "frame")
@@ -68,8 +57,7 @@ def _fields(states: Any) -> dict[str, np.ndarray]:
         return {name: np.asarray(x) for name, x in states.items() if x is not None}
     if not isinstance(states, Data):
         return {"qpos": np.asarray(states)}
-    names = ("time", "qpos", "mocap_pos", "mocap_quat", "sensordata", "geom_xpos", "geom_xmat", "xpos", "xmat", "ncon")
-    names += ("site_xpos", "site_xmat", "cam_xpos", "cam_xmat", "light_xpos", "light_xdir", *FLEX, *TENDON)
+    names = ("time", "qpos", "mocap_pos", "mocap_quat", "sensordata", "ncon", *PLACES, *FLEX, *TENDON)
     found = {n: getattr(states, n) for n in names} | {f"contact_{n}": getattr(states.contact, n) for n in _CONTACT}
     return {name: np.asarray(x) for name, x in jax.device_get(found).items()}
 
@@ -125,7 +113,7 @@ def place(m: Model, d: Data) -> Data:
 
 @jax.jit
 def _poses(m: Model, given: dict[str, Array]) -> dict[str, Array]:
-    names = POSES[1:] + (TENDON if m.ntendon else ()) + (FLEX if m.nflex else ())
+    names = (*PLACES, "xanchor", "xaxis") + (TENDON if m.ntendon else ()) + (FLEX if m.nflex else ())
 
     def one(given: dict[str, Array]) -> dict[str, Array]:
         d = place(m, jaxsim.make_data(m).replace(**given))

@@ -294,13 +294,15 @@ def _frames(m: Model, world: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Arrays of a world's trajectory that are drawn, with their shapes checked, as finite float32."""
     frames, get = {}, world.get
     nframe = len(np.atleast_1d(world["time"]))
-    for name, shape in (("time", ()), ("geom_xpos", (m.ngeom, 3)), ("geom_xmat", (m.ngeom, 9)), ("xpos", (m.nbody, 3))):
+    shapes = {"time": (), "geom_xpos": (m.ngeom, 3), "geom_xmat": (m.ngeom, 9), "xpos": (m.nbody, 3)}
+    if m.nsite and get("site_xpos") is not None and get("site_xmat") is not None:
+        shapes |= {"site_xpos": (m.nsite, 3), "site_xmat": (m.nsite, 9)}
+    for name, shape in shapes.items():
         value = get(name)
         value = np.zeros((nframe, *shape)) if value is None and name == "xpos" else np.asarray(value, np.float32)
         if value.shape != (nframe, *shape) or not nframe:
             raise ValueError(f"{name} has shape {value.shape}; a trajectory of {nframe} frames has {(nframe, *shape)}")
         frames[name] = np.nan_to_num(value.astype(np.float32), posinf=0.0, neginf=0.0)
-    frames |= _site_frames(m, world, nframe)
     ncon = get("ncon")
     if ncon is None or get("contact_pos") is None:
         frames |= {"contact": np.zeros((0, 6), np.float32), "ncontact": np.zeros(nframe, np.float32)}
@@ -310,18 +312,6 @@ def _frames(m: Model, world: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     real = np.arange(pos.shape[1]) < ncon[:, None]
     rows = np.concatenate([pos, frame.reshape(*pos.shape[:2], 9)[..., :3]], axis=-1)[real]
     return frames | {"contact": np.nan_to_num(rows), "ncontact": ncon.astype(np.float32)}
-
-
-def _site_frames(m: Model, world: Mapping[str, np.ndarray], nframe: int) -> dict[str, np.ndarray]:
-    """Poses of sites as finite float32; none where the trajectory has none."""
-    pos, mat = world.get("site_xpos"), world.get("site_xmat")
-    if pos is None or mat is None or not m.nsite:
-        return {}
-    for name, value, width in (("site_xpos", pos, 3), ("site_xmat", mat, 9)):
-        if np.shape(value) != (nframe, m.nsite, width):
-            raise ValueError(f"{name} has shape {np.shape(value)}, wanted {(nframe, m.nsite, width)}")
-    finite = {name: np.asarray(value, np.float32) for name, value in (("site_xpos", pos), ("site_xmat", mat))}
-    return {name: np.nan_to_num(value, posinf=0.0, neginf=0.0) for name, value in finite.items()}
 
 
 def _of_both(frames: dict[str, np.ndarray], field: str, moving: np.ndarray, sites: np.ndarray) -> np.ndarray:
@@ -426,7 +416,7 @@ def geom_appearance(m: Model, g: int, kind: GeomType, image_of: dict[int, int]) 
         if tex in image_of and kind in (GeomType.PLANE, GeomType.MESH, GeomType.BOX, GeomType.HFIELD):
             shown |= {"image": image_of[tex], "repeat": _repeat(m, g, mat, kind)}
         elif tex >= 0:
-            rgba = rgba * np.append(texture_pixels(m, tex).reshape(-1, 3).mean(0) / 255, 1)
+            rgba = rgba * np.append(layout.texture_pixels(m, tex).reshape(-1, 3).mean(0) / 255, 1)
     return shown | {"rgba": _floats(rgba)}
 
 
@@ -438,14 +428,6 @@ def _repeat(m: Model, g: int, mat: int, kind: GeomType) -> list[float]:
     size = np.asarray(m.geom_size[g, :2], np.float64)
     per_metre = np.ones(2) if m.mat_texuniform[mat] else np.where(size > 0, 1 / np.maximum(size, 1e-9), 1.0)
     return _floats(0.5 * repeat * per_metre)
-
-
-def texture_pixels(m: Model, tex: int) -> np.ndarray:
-    """Read the pixels (height, width, 3) of a texture, uint8; a single channel is repeated."""
-    height, width, channels = (int(getattr(m, f"tex_{n}")[tex]) for n in ("height", "width", "nchannel"))
-    start = int(m.tex_adr[tex])
-    pixels = np.asarray(m.tex_data[start : start + height * width * channels]).reshape(height, width, channels)
-    return np.repeat(pixels, 3, axis=-1) if channels < 3 else pixels[..., :3]
 
 
 def _images(m: Model) -> tuple[list[str], dict[int, int]]:
@@ -518,13 +500,8 @@ def simplified(corner: np.ndarray, most: int) -> np.ndarray:
 
 def mesh_triangles(m: Model, i: int) -> np.ndarray:
     """Collect the corners (3 nface, 8) of the triangles of a mesh: position, normal, texture coordinate."""
-    rows = slice(int(m.mesh_faceadr[i]), int(m.mesh_faceadr[i] + m.mesh_facenum[i]))
-    vertex = np.asarray(m.mesh_vert)[int(m.mesh_vertadr[i]) + m.mesh_face[rows].ravel()]
-    normal = np.asarray(m.mesh_normal)[int(m.mesh_normaladr[i]) + m.mesh_facenormal[rows].ravel()]
-    coord = np.zeros((len(vertex), 2))
-    if m.mesh_texcoordadr[i] >= 0:
-        coord = np.asarray(m.mesh_texcoord)[int(m.mesh_texcoordadr[i]) + m.mesh_facetexcoord[rows].ravel()]
-    return np.concatenate([vertex, normal, coord], axis=1)
+    mesh = layout.mesh(m, i)
+    return np.concatenate([m.mesh_vert[mesh.vertex], mesh.normal, mesh.coordinate], axis=2).reshape(-1, 8)
 
 
 def hfield_triangles(m: Model, i: int) -> np.ndarray:
@@ -570,7 +547,7 @@ def _default_follow(m: Model, roots: np.ndarray, track: np.ndarray, follow: str 
 def sky_colours(m: Model) -> list[list[float]]:
     """Choose colours of the zenith and of the horizon, from the skybox if there is one."""
     for tex in np.flatnonzero(m.tex_type == TextureType.SKYBOX):
-        faces = texture_pixels(m, int(tex)) / 255.0
+        faces = layout.texture_pixels(m, int(tex)) / 255.0
         side = faces.shape[0] // 6
         if side:
             up, front = faces[2 * side : 3 * side], faces[4 * side : 5 * side]

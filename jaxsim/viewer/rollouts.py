@@ -23,30 +23,10 @@ from jaxsim.engine.actuation.forces import control_range
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.step.rollout import select
 from jaxsim.math.safe import Array
+from jaxsim.viewer.frames import FLEX, PLACES, TENDON
 
 RECORDED = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # of every world
-POSE = (
-    "time",
-    "site_xpos",
-    "site_xmat",
-    "geom_xpos",
-    "geom_xmat",
-    "xpos",
-    "xmat",
-    "flexvert_xpos",
-    "ten_wrapadr",
-    "ten_wrapnum",
-    "wrap_obj",
-    "wrap_xpos",
-    "light_xpos",
-    "light_xdir",
-    "ncon",
-    "contact.pos",
-    "contact.frame",
-    "cam_xpos",
-    "cam_xmat",
-    "sensordata",
-)  # of the world to be replayed
+POSE = ("time", "sensordata", "ncon", "contact.pos", "contact.frame", *PLACES, *FLEX, *TENDON)  # of the world shown
 
 
 @dataclasses.dataclass(frozen=True)

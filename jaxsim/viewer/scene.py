@@ -461,7 +461,11 @@ def _soft(m: Model, d: Data) -> Triangles:
     shapes = []
     for kind, i, s in layout.soft_shapes(m):
         is_flex = kind == ObjType.FLEX
-        point = d.flexvert_xpos[int(m.flex_vertadr[i]) :][: int(m.flex_vertnum[i])] if is_flex else skin_points(m, d, i)
+        point = (
+            d.flexvert_xpos[int(m.flex_vertadr[i]) :][: int(m.flex_vertnum[i])]
+            if is_flex
+            else skin_points(m, d.xpos, d.xmat, i)
+        )
         thick = m.flex_radius[i] if is_flex else jnp.asarray(m.skin_inflate[i], dtype)
         front = s.vertex[(s.side > 0).all(1) & ~s.wall]
         vertex_normal = _vertex_normals(point, front, by_area=not is_flex)
@@ -488,7 +492,7 @@ def _vertex_normals(point: Array, face: np.ndarray, by_area: bool) -> Array:
     return safe.normalize(total)[0]
 
 
-def skin_points(m: Model, d: Data, i: int) -> Array:
+def skin_points(m: Model, xpos: Array, xmat: Array, i: int) -> Array:
     """Average the positions that the bones of a skin give to its vertices (n, 3). Source: mjv_updateActiveSkin."""
     bones = m.skin_boneadr[i] + np.arange(m.skin_bonenum[i])
     counts = m.skin_bonevertnum[bones]
@@ -498,9 +502,9 @@ def skin_points(m: Model, d: Data, i: int) -> Array:
     bind = m.skin_vert[m.skin_vertadr[i] + vertex] - m.skin_bonebindpos[bone]
     local = np.einsum("nji,nj->ni", np.asarray(quat_to_mat(m.skin_bonebindquat[bone])), bind)
     body = m.skin_bonebodyid[bone]
-    moved = matvec(take(d.xmat, body).reshape(-1, 3, 3), jnp.asarray(local, d.xpos.dtype)) + take(d.xpos, body)
-    empty = jnp.zeros((int(m.skin_vertnum[i]), 3), d.xpos.dtype)
-    return empty.at[vertex].add(moved * jnp.asarray(weight, d.xpos.dtype)[:, None])
+    moved = matvec(take(xmat, body).reshape(-1, 3, 3), jnp.asarray(local, xpos.dtype)) + take(xpos, body)
+    empty = jnp.zeros((int(m.skin_vertnum[i]), 3), xpos.dtype)
+    return empty.at[vertex].add(moved * jnp.asarray(weight, xpos.dtype)[:, None])
 
 
 def _lights(m: Model, d: Data) -> Lights:

@@ -144,11 +144,11 @@ def rigid_shapes(m: Any) -> list[tuple[bool, int]]:
 @per_structure
 def rigid_meshes(m: Any) -> list[Mesh | np.ndarray]:
     """Collect the triangles of the rigid shapes; of a height field its cells in the order of a Morton curve."""
-    return [cells(m, i) if is_field else _mesh(m, i) for is_field, i in rigid_shapes(m)]
+    return [cells(m, i) if is_field else mesh(m, i) for is_field, i in rigid_shapes(m)]
 
 
-def _mesh(m: Any, i: int) -> Mesh:
-    """Triangles of a mesh in the order of its bounding volume hierarchy, so that neighbours are near."""
+def mesh(m: Any, i: int) -> Mesh:
+    """Return the triangles of a mesh in the order of its bounding volume hierarchy, so that neighbours are near."""
     nodes = m.bvh_nodeid[m.mesh_bvhadr[i] :][: m.mesh_bvhnum[i]]
     face = nodes[nodes >= 0]
     if not np.array_equal(np.sort(face), np.arange(m.mesh_facenum[i])):
@@ -292,17 +292,22 @@ def textures(m: Any) -> Textures:
     )
 
 
-def linear_image(m: Any, i: int) -> np.ndarray:
-    """Convert an image to linear faces (1 or 6, height, width, 3) from 0 to 1; a cube of one image has it six times."""
+def texture_pixels(m: Any, i: int) -> np.ndarray:
+    """Read the pixels (height, width, 3) of a texture, uint8; a single channel is repeated."""
     w, h, n = int(m.tex_width[i]), int(m.tex_height[i]), int(m.tex_nchannel[i])
     data = m.tex_data[m.tex_adr[i] : m.tex_adr[i] + w * h * n].reshape(h, w, n)
-    data = np.repeat(data[..., :1], 3, -1) if n < 3 else data[..., :3]
-    x = data.astype(np.float32) / 255
+    return np.repeat(data[..., :1], 3, -1) if n < 3 else data[..., :3]
+
+
+def linear_image(m: Any, i: int) -> np.ndarray:
+    """Convert an image to linear faces (1 or 6, height, width, 3) from 0 to 1; a cube of one image has it six times."""
+    x = texture_pixels(m, i).astype(np.float32) / 255
     if m.tex_type[i] == TextureType.TEXTURE_2D:
         if m.tex_colorspace[i] == ColorSpace.SRGB:
             bright = ((x + SRGB_OFFSET) / (1 + SRGB_OFFSET)) ** SRGB_POWER
             x = np.where(x <= SRGB_LINEAR, x / SRGB_SCALE, bright)
         return x[None]
+    h, w, _ = x.shape
     return np.repeat(x[None], 6, 0) if w == h else x.reshape(6, w, w, 3)
 
 

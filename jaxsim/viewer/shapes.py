@@ -7,7 +7,8 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, JointType, TextureRole, TextureType
-from jaxsim.viewer.html import TRIANGLES, geom_appearance, hfield_triangles, mesh_triangles, texture_pixels
+from jaxsim.viewer.html import TRIANGLES, geom_appearance, hfield_triangles, mesh_triangles
+from jaxsim.viewer.scene_layout import texture_pixels
 
 CIRCLE_SEGMENTS = 24
 

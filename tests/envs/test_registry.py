@@ -64,5 +64,5 @@ def test_what_is_not_there_is_named(tmp_path):
         envs.make("no.py:spin")
     with pytest.raises(ImportError, match="no_such_module"):
         envs.make("no_such_module:spin")
-    with pytest.raises(KeyError, match="did you mean stub"):
+    with pytest.raises(KeyError, match="did you mean 'stub'"):
         envs.make("jaxsim.envs:stubb")

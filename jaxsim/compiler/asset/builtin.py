@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from inspect import signature
 
 import numpy as np
 
@@ -27,21 +26,22 @@ def builtin_mesh(kind: str, params) -> tuple[RawMesh, str | None]:
     Raises:
         ModelError: for a wrong number of parameters or one outside its range.
     """
-    shape = _SHAPES.get(kind)
-    if shape is None:
+    make = _SHAPES.get(kind)
+    if make is None:
         raise ModelError(f"unknown builtin mesh '{kind}'; known are {', '.join(_SHAPES)}")
     params = [float(p) for p in params]
-    if len(params) != shape.nparams:
-        raise ModelError(f"builtin mesh '{kind}' requires {shape.nparams} parameter(s), {len(params)} given")
+    wanted = len(signature(make).parameters)
+    if len(params) != wanted:
+        raise ModelError(f"builtin mesh '{kind}' requires {wanted} parameter(s), {len(params)} given")
     if not all(np.isfinite(params)) or any(abs(p) > 1e8 for p in params):
         raise ModelError(f"builtin mesh '{kind}' has a parameter that is not finite or too large")
-    vertex, face, normal = shape.make(*params)
+    vertex, face, normal = make(*params)
     raw = RawMesh(
         vertex=vertex.astype(np.float32).reshape(-1),
         face=np.asarray(face, dtype=np.int64).reshape(-1),
         normal=np.asarray(normal, dtype=np.float64).astype(np.float32).reshape(-1),
     )
-    return raw, shape.inertia
+    return raw, "shell" if kind == "plate" else None
 
 
 def _require(good: bool, message: str) -> None:
@@ -224,19 +224,5 @@ def _plate(nx: float, ny: float):
     return vertex, face.reshape(-1, 3), np.tile(np.eye(3).reshape(-1), nx * ny)
 
 
-@dataclass(frozen=True)
-class _BuiltinShape:
-    make: Callable
-    nparams: int
-    inertia: str | None = None
-
-
-_SHAPES = {
-    "sphere": _BuiltinShape(_sphere, 1),
-    "hemisphere": _BuiltinShape(_hemisphere, 1),
-    "cone": _BuiltinShape(_cone, 2),
-    "supersphere": _BuiltinShape(_supersphere, 3),
-    "supertorus": _BuiltinShape(_supertorus, 4),
-    "wedge": _BuiltinShape(_wedge, 5),
-    "plate": _BuiltinShape(_plate, 2, "shell"),
-}
+_MAKERS = (_sphere, _hemisphere, _cone, _supersphere, _supertorus, _wedge, _plate)
+_SHAPES = {make.__name__.removeprefix("_"): make for make in _MAKERS}

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxsim.compiler.asset.png import read_png
 from jaxsim.core.errors import ModelError
+from jaxsim.mjcf.files import content_type
 from jaxsim.mjcf.pose import EPS
 
 MAX_ELEVATIONS = 2**26
@@ -88,21 +89,12 @@ def _inline(hfield: HFieldInput) -> np.ndarray:
 
 
 def _from_file(hfield: HFieldInput, data: bytes) -> np.ndarray:
-    kind = hfield.content_type.split(";")[0].strip()
-    if not hfield.content_type:
-        kind = _content_type(hfield.filename) or "image/vnd.mujoco.hfield"
+    kind = content_type(hfield.content_type, hfield.filename) or "image/vnd.mujoco.hfield"
     if kind == "image/png":
         return read_png(data, 1, hfield.filename)[0][::-1, :, 0].astype(np.float32)
     if kind == "image/vnd.mujoco.hfield":
         return _read_binary(data, hfield.filename)
     raise ModelError(f"unsupported content type: '{kind}' in hfield '{hfield.name}'")
-
-
-def _content_type(filename: str) -> str:
-    extension = filename.rsplit(".", 1)[-1].lower() if "." in filename else ""
-    known = {"stl": "model/stl", "obj": "model/obj", "ply": "model/ply", "msh": "model/vnd.mujoco.msh"}
-    known |= {"png": "image/png", "ktx": "image/ktx"}
-    return known.get(extension, "")
 
 
 def _read_binary(data: bytes, filename: str) -> np.ndarray:

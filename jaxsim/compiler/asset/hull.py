@@ -18,8 +18,8 @@ import numpy as np
 
 from jaxsim.compiler.asset import qhull as lists
 from jaxsim.core.errors import ModelError
+from jaxsim.core.types import MINVAL
 
-MINVAL = 1e-15
 _AREA_TOLERANCE = 1e-9
 _KNOWN_HULLS = 1024  # cached in a process by content, for models loaded again and repeated parts
 

@@ -20,10 +20,11 @@ import numpy as np
 from jaxsim.compiler import linalg
 from jaxsim.compiler.asset import builtin, polygon
 from jaxsim.compiler.asset.bvh import Bvh, cross, dot, face_bvh
-from jaxsim.compiler.asset.hull import MINVAL, convex_hull
+from jaxsim.compiler.asset.hull import convex_hull
 from jaxsim.compiler.asset.mesh_sdf import sdf_mesh
 from jaxsim.compiler.asset.octree import Octree, build_octree
 from jaxsim.core.errors import ModelError
+from jaxsim.core.types import MINVAL
 from jaxsim.mjcf import mesh_file, pose
 from jaxsim.mjcf.mesh_file import RawMesh
 

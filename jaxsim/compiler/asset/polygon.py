@@ -13,7 +13,7 @@ from collections import deque
 import numpy as np
 
 from jaxsim.compiler.asset.bvh import cross, dot
-from jaxsim.compiler.asset.hull import MINVAL
+from jaxsim.core.types import MINVAL
 from jaxsim.mjcf.pose import EPS
 
 ANGLE_TOLERANCE = 0.01

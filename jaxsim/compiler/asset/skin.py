@@ -13,8 +13,8 @@ import numpy as np
 
 from jaxsim.compiler.asset.mesh import flat32
 from jaxsim.core.errors import ModelError
+from jaxsim.core.types import MINVAL
 
-_MINVAL = 1e-15
 _BONE_HEADER = 18 * 4  # name of 40 bytes, position, quaternion, number of vertices
 
 
@@ -124,7 +124,7 @@ def _weights(skin: SkinInput, nvert: int) -> tuple[np.ndarray, np.ndarray, np.nd
         raise ModelError(f"vertid {vertid[bad[0]]} does not exist: there are {nvert} vertices in skin '{skin.name}'")
     total = np.zeros(nvert, dtype=np.float32)
     np.add.at(total, vertid, weight)
-    bad = np.flatnonzero(~(total > _MINVAL))
+    bad = np.flatnonzero(~(total > MINVAL))
     if bad.size:
         raise ModelError(f"vertex {bad[0]} must have positive total weight in skin '{skin.name}'")
     return vertid, weight / total[vertid], np.array([len(i) for i in ids])

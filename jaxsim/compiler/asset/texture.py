@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsim.compiler.asset.png import MAX_PIXELS, read_png
 from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.mjcf.files import content_type
 
 FACES = "RLUDFB"
 TYPES = {"2d": 0, "cube": 1, "skybox": 2}
@@ -251,12 +252,7 @@ def _from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
 
 def _load(texture: TextureInput, data: bytes, filename: str) -> tuple[np.ndarray, bool]:
     """Read one image, flipped if the texture requests it."""
-    kind = texture.content_type.split(";")[0].strip()
-    if not texture.content_type:
-        extension = filename.rsplit(".", 1)[-1].lower() if "." in filename else ""
-        known = {"png": "image/png", "ktx": "image/ktx", "stl": "model/stl", "obj": "model/obj", "ply": "model/ply"}
-        known["msh"] = "model/vnd.mujoco.msh"
-        kind = known.get(extension, "image/vnd.mujoco.texture")
+    kind = content_type(texture.content_type, filename) or "image/vnd.mujoco.texture"
     if kind == "image/ktx":
         return _raw(texture, data, filename), False
     if kind == "image/png":

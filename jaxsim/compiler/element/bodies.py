@@ -24,7 +24,7 @@ def compile_bodies(draft: Draft) -> None:
 def compile_body(draft: Draft, body: Body) -> None:
     """Compile one body: its pose, inertia, joints, geoms, sites, cameras and lights."""
     settings = draft.settings_of(body.el)
-    _read_pose(draft, body, settings)
+    _read_pose(body, settings)
     _read_inertial(draft, body, settings)
     for geom in body.geoms:
         group = geom.attrs["group"]
@@ -38,7 +38,7 @@ def compile_body(draft: Draft, body: Body) -> None:
     back = _align_geoms(body) if _aligned(body, settings) else None
     for joint in body.joints:
         compile_joint(draft, joint)
-    _check_joints(draft, body)
+    _check_joints(body)
     for site in body.objects.site:
         compile_site(draft, site)
     for camera in body.objects.camera:
@@ -49,7 +49,7 @@ def compile_body(draft: Draft, body: Body) -> None:
         _align_rest(body, back)
 
 
-def _read_pose(draft: Draft, body: Body, settings: Settings) -> None:
+def _read_pose(body: Body, settings: Settings) -> None:
     if body.parent is None:
         body.pos, body.quat, body.mocap = [0.0, 0.0, 0.0], list(IDENTITY), False
         return
@@ -194,7 +194,7 @@ def _align_rest(body: Body, back: Frame) -> None:
         light.dir = rotate(back[1], light.dir)
 
 
-def _check_joints(draft: Draft, body: Body) -> None:
+def _check_joints(body: Body) -> None:
     types = [joint.type for joint in body.joints]
     body.dofnum = sum(joint.nv for joint in body.joints)
     if types and body.parent is None:

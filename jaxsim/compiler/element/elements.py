@@ -17,7 +17,6 @@ from jaxsim.mjcf.schema.values import ENUMS
 
 _FROMTO_TYPES = (GeomType.CAPSULE, GeomType.CYLINDER, GeomType.ELLIPSOID, GeomType.BOX)
 _NOT_IN_SITES = (GeomType.MESH, GeomType.HFIELD, GeomType.PLANE)
-_RADIANS_PER_DEGREE = math.pi / 180.0
 
 _JOINT = SCHEMA.children["worldbody"].children["body"].children["joint"].attributes
 _FREEJOINT = {name: attribute.default for name, attribute in _JOINT.items()} | {
@@ -77,7 +76,7 @@ def _joint_limits(joint: Joint, settings: Settings) -> None:
         if kind != JointType.BALL and bounds[0] >= bounds[1]:
             raise joint.error(f"'range' must rise; it is ({bounds[0]:g}, {bounds[1]:g})")
         if settings.degree and kind in (JointType.HINGE, JointType.BALL):
-            bounds = [x * _RADIANS_PER_DEGREE for x in bounds]
+            bounds = [x * (math.pi / 180.0) for x in bounds]
     joint.actfrclimited = kind in (JointType.SLIDE, JointType.HINGE) and limited(
         joint, joint.attrs["actuatorfrclimited"], force, settings.autolimits, "actuatorfrc"
     )

@@ -12,19 +12,19 @@ from jaxsim.mjcf import Element
 def compile_tendons(draft: Draft) -> None:
     """Set paths, limits and parameters of tendons."""
     for tendon in draft.lists.tendon:
-        tendon.path = [_wrap(draft, tendon, el) for el in tendon.el.children]
+        tendon.path = [_wrap(draft, el) for el in tendon.el.children]
         if not tendon.path:
             raise tendon.error("the path is empty")
         tendon.spatial = tendon.path[0].type != WrapType.JOINT
         if tendon.spatial:
-            _check_spatial(draft, tendon)
+            _check_spatial(tendon)
         _limits(draft, tendon)
         tendon.springlength = tendon.floats("springlength")
         if tendon.springlength[0] > tendon.springlength[1]:
             raise tendon.error("the second number of 'springlength' cannot be less than the first")
 
 
-def _wrap(draft: Draft, tendon: Tendon, el: Element) -> PathObject:
+def _wrap(draft: Draft, el: Element) -> PathObject:
     a = el.attrs
     user = DraftObject("tendon", el, a)
     if el.tag == "joint":
@@ -44,7 +44,7 @@ def _wrap(draft: Draft, tendon: Tendon, el: Element) -> PathObject:
     return PathObject(types[geom.type], geom, side=side)
 
 
-def _check_spatial(draft: Draft, tendon: Tendon) -> None:
+def _check_spatial(tendon: Tendon) -> None:
     path, a = tendon.path, tendon.attrs
     last = len(path) - 1
     if last < 1:

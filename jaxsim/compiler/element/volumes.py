@@ -158,15 +158,13 @@ def rbound(geomtype: G, size: Vec) -> float:
 
 def aabb(geomtype: G, size: Vec) -> Vec:
     """Return the bounding box of a primitive in its own frame: centre, half sizes."""
-    x, y, z = size
     if geomtype == G.PLANE:
         return [0.0, 0.0, -MAXVAL / 2, MAXVAL, MAXVAL, MAXVAL / 2]
-    half = {G.SPHERE: [x, x, x], G.CAPSULE: [x, x, x + y], G.CYLINDER: [x, x, y]}.get(geomtype, [x, y, z])
-    return [0.0, 0.0, 0.0, *half]
+    return [0.0, 0.0, 0.0, *semiaxes(geomtype, size)]
 
 
 def semiaxes(geomtype: G, size: Vec) -> Vec:
-    """Return the semi-axes of the ellipsoid that replaces a geom in the fluid model."""
+    """Return half the extents of a primitive: the semi-axes of the ellipsoid that replaces it in the fluid model."""
     x, y, z = size
     return {G.SPHERE: [x, x, x], G.CAPSULE: [x, x, y + x], G.CYLINDER: [x, x, y]}.get(geomtype, [x, y, z])
 

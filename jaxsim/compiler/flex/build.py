@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from jaxsim.compiler.asset.bvh import build_bvh, rotate
-from jaxsim.compiler.asset.collect import call_located
+from jaxsim.compiler.asset.collect import call_located, listed
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.flex import interpolation
 from jaxsim.compiler.flex.flex import Flex
@@ -61,7 +61,7 @@ def _compile(draft: Draft, obj: FlexObject, poses: tuple[np.ndarray, np.ndarray]
     _check_elastic(obj, flex)
     _read_texture(obj, flex)
     _find_bodies(draft, obj, flex)
-    _place(obj, flex, poses)
+    _place(flex, poses)
     axes, lattice = np.eye(3), None
     if flex.interpolated:
         lattice, axes = _lattice(obj, flex, poses)
@@ -80,7 +80,7 @@ def _compile(draft: Draft, obj: FlexObject, poses: tuple[np.ndarray, np.ndarray]
 def _read(obj: FlexObject) -> Flex:
     """Read a flex: sizes, vertices and elements from the attributes, checked."""
     a, dim = obj.attrs, obj.attrs["dim"]
-    elements, vertex = _listed(obj, "element"), _listed(obj, "vertex")
+    elements, vertex = (np.asarray(listed(obj, name)) for name in ("element", "vertex"))
     bodies, nodes = a["body"] or (), a["node"] or ()
     if not 1 <= dim <= 3:
         raise obj.error("'dim' must be 1, 2 or 3")
@@ -111,11 +111,6 @@ def _read(obj: FlexObject) -> Flex:
         raise obj.error(f"element {bad} has a vertex twice")
     _check_nodes(obj, flex, len(nodes))
     return flex
-
-
-def _listed(obj: FlexObject, name: str) -> np.ndarray:
-    value = obj.attrs[name]
-    return np.zeros(0) if value is None else np.asarray(value)
 
 
 def _check_nodes(obj: FlexObject, flex: Flex, nnode: int) -> None:
@@ -153,7 +148,7 @@ def _check_elastic(obj: FlexObject, flex: Flex) -> None:
 
 
 def _read_texture(obj: FlexObject, flex: Flex) -> None:
-    texcoord, chosen = _listed(obj, "texcoord"), _listed(obj, "elemtexcoord")
+    texcoord, chosen = (np.asarray(listed(obj, name)) for name in ("texcoord", "elemtexcoord"))
     if not len(texcoord):
         return
     if not len(chosen) and len(texcoord) != 2 * flex.nvert:
@@ -177,7 +172,7 @@ def _find_bodies(draft: Draft, obj: FlexObject, flex: Flex) -> None:
     flex.nodebody = np.array([nodes[name] for name in obj.attrs["node"] or ()], int)
 
 
-def _place(obj: FlexObject, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -> None:
+def _place(flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -> None:
     """Set global positions of vertices, and whether the flex is rigid and centered."""
     if not flex.interpolated:
         flex.rigid = flex.rigid or bool(np.all(flex.body == flex.body[0]))

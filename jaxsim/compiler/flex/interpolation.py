@@ -21,7 +21,6 @@ from jaxsim.mjcf.pose import EPS
 
 STRAIN_YOUNG, STRAIN_POISSON = 10.0, 0.3
 """Material of flexes with strain constraints: only the shapes of its modes matter."""
-BENDING_ENTRIES = 10
 _MIN_LENGTH = 1e-12
 
 
@@ -191,7 +190,7 @@ def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: flo
     modulus = young * thickness * thickness * thickness / (12.0 * (1.0 - poisson * poisson))
     elements, _ = faces(lattice.count, lattice.order)
     pairs = _face_pairs(lattice)
-    out = np.zeros((len(pairs), BENDING_ENTRIES))
+    out = np.zeros((len(pairs), 10))
     for row, (one, two, at_one, at_two) in zip(out, pairs, strict=True):
         here, there = _edge_frame(lattice, elements[one], at_one), _edge_frame(lattice, elements[two], at_two)
         if here is None or there is None:

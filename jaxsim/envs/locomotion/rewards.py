@@ -5,11 +5,11 @@ same weights serve a robot of half a kilogram and one of fifty.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from jaxsim.core.errors import did_you_mean
 from jaxsim.math.safe import Array
 
 DEFAULT_WEIGHTS = {
@@ -72,9 +72,8 @@ def weights_of(weights: Mapping[str, float]) -> dict[str, float]:
     """Return the weights that are not zero. Raises ValueError, with the nearest name, for an unknown reward."""
     for name in weights:
         if name not in DEFAULT_WEIGHTS:
-            near = get_close_matches(name, DEFAULT_WEIGHTS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(DEFAULT_WEIGHTS)}"
-            raise ValueError(f"rewards: there is no reward {name!r}; {hint}")
+            hint = did_you_mean(name, DEFAULT_WEIGHTS) or f"; there are {', '.join(DEFAULT_WEIGHTS)}"
+            raise ValueError(f"rewards: there is no reward {name!r}{hint}")
     tracking = ("tracking_lin_vel", "tracking_ang_vel")
     if not all(weights[name] > 0 for name in tracking):
         raise ValueError(f"rewards: the weights of {' and '.join(tracking)} are positive")

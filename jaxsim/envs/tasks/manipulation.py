@@ -50,7 +50,7 @@ class Arm(KinematicEnv):
         m = self.model
         key = m.keyframe("ready").id
         self._start, self._ctrl = m.key_qpos[key], m.key_ctrl[key]
-        self._grip, self._cube = m.name2id("site", "grip"), m.name2id("body", "cube")
+        self._grip = m.name2id("site", "grip")
         self._scale = config.step_size * np.array([1, 1, 1, 1, 1, 1, 0.02, 0.02])
         self._cube_adr = int(m.jnt_qposadr[m.name2id("joint", "cube")])
 

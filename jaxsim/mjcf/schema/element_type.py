@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -60,10 +60,7 @@ def _attribute(text: str) -> Attribute:
     refers = kind[1:] if kind[0] == ">" else ""
     kind = "word" if words else "ref" if refers else kind
     bare = Attribute(name, kind, length, not size.endswith("~"), bool(match["required"]), None, words, refers, many)
-    if not default:
-        return bare
-    value = _parse_default(bare, default)
-    return Attribute(name, kind, length, bare.exact, bare.required, value, words, refers, many)
+    return replace(bare, default=_parse_default(bare, default)) if default else bare
 
 
 def _parse_default(attribute: Attribute, text: str) -> Any:
@@ -73,7 +70,6 @@ def _parse_default(attribute: Attribute, text: str) -> Any:
     return value
 
 
-_KIND_OF_SECTION = {"equality": "equality", "tendon": "tendon", "actuator": "actuator", "sensor": "sensor"}
 _KIND_OF_TAG = {"freejoint": "joint", "worldbody": "body"}
 _OBJECT_SECTIONS = ("body", "asset", "contact", "custom", "keyframe", "deformable")
 
@@ -90,31 +86,31 @@ def _kind(path: str) -> str | None:
         return None
     if places[0] in _OBJECT_SECTIONS:
         return _KIND_OF_TAG.get(places[1], places[1])
-    return _KIND_OF_SECTION.get(places[0])
+    return places[0] if places[0] in ("equality", "tendon", "actuator", "sensor") else None
 
 
 def _build(table: str) -> ElementType:
-    stack: list[ElementType] = []
-    shared: list[tuple[ElementType, ElementType, str]] = []
     top = ElementType("", "*", "")
+    stack = [[top]]
+    shared: list[tuple[ElementType, ElementType, str]] = []
     for line in table.strip("\n").splitlines():
-        words = line.split()
-        if words[0] == "|":
-            for item in _expand_groups(" ".join(words[1:])):
-                attribute = _attribute(item)
-                stack[-1].attributes[attribute.name] = attribute
+        head, *words = line.split()
+        if head == "|":
+            attributes = {a.name: a for a in map(_attribute, _expand_groups(" ".join(words)))}
+            for kind in stack[-1]:
+                kind.attributes.update(attributes)
             continue
-        del stack[(len(line) - len(line.lstrip())) // 2 :]
-        parent = stack[-1] if stack else top
-        kind = ElementType(words[0], words[1], f"{parent.path}/{words[0]}".lstrip("/"))
-        kind.kind = _kind(kind.path)
-        parent.children[kind.tag] = kind
-        stack.append(kind)
-        for mark, value in zip(words[2::2], words[3::2], strict=True):
-            if mark == "=":
-                kind.record = value
-            else:
-                shared.append((kind, parent, value))
+        del stack[(len(line) - len(line.lstrip())) // 2 + 1 :]
+        [parent] = stack[-1]
+        marks = dict(zip(words[1::2], words[2::2], strict=True))
+        stack.append([])
+        for tag in head.split(","):
+            path = f"{parent.path}/{tag}".lstrip("/")
+            kind = ElementType(tag, words[0], path, marks.get("="), _kind(path))
+            parent.children[tag] = kind
+            stack[-1].append(kind)
+            if "<" in marks:
+                shared.append((kind, parent, marks["<"]))
     for kind, parent, tag in shared:
         kind.children = parent.children[tag].children if tag in parent.children else parent.children
     root = top.children["mujoco"]

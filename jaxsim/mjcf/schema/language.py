@@ -3,7 +3,8 @@
 All other modules are driven by this table; `element_type.py` turns it into objects. Notation:
 
 - One line for each element: indentation gives its parent, then come its tag and how often it may occur in its parent
-  (`!` exactly once, `?` at most once, `*` any number, `R` any number and in itself).
+  (`!` exactly once, `?` at most once, `*` any number, `R` any number and in itself). Elements that differ in their
+  tags alone share a line: `jointpos,jointvel`.
 - `< tag` after the count: the children are those of the sibling element `tag`.
 - `= kind` after the count: attributes left out come from the record `kind` of the element's default class.
 - Lines that start with `|` list attributes as `name:type=default`. `!` after the type: must be written.
@@ -350,9 +351,7 @@ mujoco !
       | name:name class:>default joint1:>joint! joint2:>joint polycoef:f5~=0,1,0,0,0 %equality
     tendon * = equality
       | name:name class:>default tendon1:>tendon! tendon2:>tendon polycoef:f5~=0,1,0,0,0 %equality
-    flex * = equality
-      | name:name class:>default flex:>flex! %equality
-    flexvert * = equality
+    flex,flexvert * = equality
       | name:name class:>default flex:>flex! %equality
     flexstrain * = equality
       | name:name class:>default flex:>flex! cell:f3=0,1,0 %equality
@@ -396,98 +395,40 @@ mujoco !
       config *
         | key:s! value:s!
   sensor *
-    touch *
-      | %sensor_site
-    accelerometer *
-      | %sensor_site
-    velocimeter *
-      | %sensor_site
-    gyro *
-      | %sensor_site
-    force *
-      | %sensor_site
-    torque *
-      | %sensor_site
-    magnetometer *
+    touch,accelerometer,velocimeter,gyro,force,torque,magnetometer *
       | %sensor_site
     camprojection *
       | name:name site:>site! camera:>camera! %sensor
     rangefinder *
       | name:name site:>site camera:>camera data:@raydata*=dist %sensor
-    jointpos *
+    jointpos,jointvel *
       | %sensor_joint
-    jointvel *
-      | %sensor_joint
-    tendonpos *
+    tendonpos,tendonvel *
       | %sensor_tendon
-    tendonvel *
-      | %sensor_tendon
-    actuatorpos *
-      | %sensor_actuator
-    actuatorvel *
-      | %sensor_actuator
-    actuatorfrc *
+    actuatorpos,actuatorvel,actuatorfrc *
       | %sensor_actuator
     jointactuatorfrc *
       | %sensor_joint
     tendonactuatorfrc *
       | %sensor_tendon
-    ballquat *
+    ballquat,ballangvel,jointlimitpos,jointlimitvel,jointlimitfrc *
       | %sensor_joint
-    ballangvel *
-      | %sensor_joint
-    jointlimitpos *
-      | %sensor_joint
-    jointlimitvel *
-      | %sensor_joint
-    jointlimitfrc *
-      | %sensor_joint
-    tendonlimitpos *
+    tendonlimitpos,tendonlimitvel,tendonlimitfrc *
       | %sensor_tendon
-    tendonlimitvel *
-      | %sensor_tendon
-    tendonlimitfrc *
-      | %sensor_tendon
-    framepos *
+    framepos,framequat,framexaxis,frameyaxis,framezaxis,framelinvel,frameangvel *
       | %sensor_frame
-    framequat *
-      | %sensor_frame
-    framexaxis *
-      | %sensor_frame
-    frameyaxis *
-      | %sensor_frame
-    framezaxis *
-      | %sensor_frame
-    framelinvel *
-      | %sensor_frame
-    frameangvel *
-      | %sensor_frame
-    framelinacc *
+    framelinacc,frameangacc *
       | %sensor_object
-    frameangacc *
-      | %sensor_object
-    subtreecom *
-      | %sensor_body
-    subtreelinvel *
-      | %sensor_body
-    subtreeangmom *
+    subtreecom,subtreelinvel,subtreeangmom *
       | %sensor_body
     insidesite *
       | name:name site:>site! objtype:@object! objname:>(objtype)! %sensor
-    distance *
-      | %sensor_pair
-    normal *
-      | %sensor_pair
-    fromto *
+    distance,normal,fromto *
       | %sensor_pair
     contact *
       | name:name geom1:>geom geom2:>geom body1:>body body2:>body subtree1:>body subtree2:>body site:>site num:i=1
       | data:@condata*=found reduce:@reduce=none %sensor
-    e_potential *
-      | %sensor_global
-    e_kinetic *
-      | %sensor_global
-    clock *
+    e_potential,e_kinetic,clock *
       | %sensor_global
     tactile *
       | name:name geom:>geom! mesh:>mesh! %sample user:f*

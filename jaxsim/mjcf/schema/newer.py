@@ -2,53 +2,37 @@
 
 READ = "3.8.1"  # the version of the language table
 
-ELEMENTS = {"orientation": "3.11", "pid": "3.12"}
-# (element, attribute) -> version
-ATTRIBUTES = {
-    ("flag", "diagexact"): "3.9",
-    ("compiler", "conflict"): "3.10",
-    ("geom", "adhesion"): "3.11",
-    ("geom", "surfacevel"): "3.11",
-    ("pair", "adhesion"): "3.11",
-    ("body", "simple"): "3.11",
-    ("attach", "frame"): "3.11",
-    ("general", "input"): "3.11",
-    ("intvelocity", "actlimited"): "3.11",
-    ("light", "softness"): "3.12",
-    ("flex", "nodecoord"): "3.12",
-    ("general", "velrange"): "3.12",
-    ("general", "ffrange"): "3.12",
-    ("dcmotor", "velrange"): "3.12",
-    ("dcmotor", "ffrange"): "3.12",
+# version, or "" where it is not known -> elements, attributes as element/attribute, words as attribute=word
+_ADDED = {
+    "3.9": "flag/diagexact",
+    "3.10": "compiler/conflict",
+    "3.11": "orientation geom/adhesion geom/surfacevel pair/adhesion body/simple attach/frame general/input "
+    "intvelocity/actlimited gaintype=so3 biastype=so3",
+    "3.12": "pid light/softness flex/nodecoord general/velrange general/ffrange dcmotor/velrange dcmotor/ffrange "
+    "gaintype=pid dyntype=pid input=pos input=vel input=ff",
+    "": "integrator=discrete",
 }
-# (attribute, word) -> version; None: an unknown version
-WORDS = {
-    ("gaintype", "so3"): "3.11",
-    ("biastype", "so3"): "3.11",
-    ("gaintype", "pid"): "3.12",
-    ("dyntype", "pid"): "3.12",
-    ("input", "pos"): "3.12",
-    ("input", "vel"): "3.12",
-    ("input", "ff"): "3.12",
-    ("integrator", "discrete"): None,
-}
+VERSIONS = {word: version for version, words in _ADDED.items() for word in words.split()}
 
 
 def newer_element(tag: str) -> str:
     """Return an addition to the error of an unknown element that a newer MuJoCo has; empty for all others."""
-    return _since(ELEMENTS[tag]) if tag in ELEMENTS else ""
+    return _since(tag)
 
 
 def newer_attribute(tag: str, name: str) -> str:
     """Return an addition to the error of an unknown attribute of an element, like `newer_element`."""
-    return _since(ATTRIBUTES[tag, name]) if (tag, name) in ATTRIBUTES else ""
+    return _since(f"{tag}/{name}")
 
 
 def newer_word(attribute: str, word: str) -> str:
     """Return an addition to the error of an unknown word of an attribute, like `newer_element`."""
-    return _since(WORDS[attribute, word]) if (attribute, word) in WORDS else ""
+    return _since(f"{attribute}={word}")
 
 
-def _since(version: str | None) -> str:
+def _since(word: str) -> str:
+    if word not in VERSIONS:
+        return ""
+    version = VERSIONS[word]
     came = f"it came with MuJoCo {version}" if version else f"it came after MuJoCo {READ}"
     return f"; {came}, and this reads MuJoCo {READ}"

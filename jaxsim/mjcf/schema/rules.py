@@ -70,17 +70,6 @@ def both(first: str, second: str) -> Rule:
     return rule
 
 
-def needs(first: str, second: str) -> Rule:
-    """Return a rule: the first of these attributes needs the second."""
-
-    def rule(element: Element) -> str | None:
-        if first in element.attrs and second not in element.attrs:
-            return f"{first} is written but {second} is missing"
-        return None
-
-    return rule
-
-
 def ordered(name: str, words: str) -> Rule:
     """Return a rule: the words of a list must be in the order of the language."""
 
