@@ -364,7 +364,7 @@ RULES = {
     "optimization_barrier": lambda *x, **_: x,
     "device_put": lambda *x, **_: x,
     "broadcast_in_dim": spread,
-    "reshape": lambda x, *_, new_sizes, **__: x.reshape(new_sizes),
+    "reshape": lambda x, *_, new_sizes, dimensions, **__: x.transpose(dimensions or range(x.ndim)).reshape(new_sizes),
     "transpose": lambda x, *, permutation, **_: x.transpose(permutation),
     "squeeze": lambda x, *, dimensions, **_: x.squeeze(tuple(dimensions)),
     "expand_dims": lambda x, *, dimensions, **_: np.expand_dims(x, tuple(dimensions)),

@@ -243,6 +243,8 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
         return inlined(inner, operands, out, platform)
     if eqn.primitive is CALL:
         return renamed(params["body"].flat, operands, out)
+    if name == "reshape" and params["dimensions"] is not None:
+        return inlined(_transposed_first(eqn), operands, out, platform)
     if name == "custom_linear_solve":
         solve, lengths = params["jaxprs"].solve, params["const_lengths"]
         begin = lengths.matvec + lengths.vecmat
@@ -268,6 +270,16 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
     results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     out.append(Operation(eqn.primitive, params, operands, results))
     return results
+
+
+def _transposed_first(eqn: Any) -> Any:
+    """Return a reshape of permuted axes, as in the derivative of a product of entries, as two operations."""
+    p = eqn.params
+
+    def run(x: Any) -> list[Any]:
+        return [jax.lax.reshape(jax.lax.transpose(x, p["dimensions"]), p["new_sizes"])]
+
+    return trace(run, [v.aval for v in eqn.invars])
 
 
 def renamed(flat: Flat, operands: Sequence[Term], out: list[Operation]) -> list[Term]:

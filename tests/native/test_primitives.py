@@ -202,6 +202,7 @@ def views(x):
     none = x.dtype.type(0)
     found = [x.reshape(-1), x.reshape(3, 5), x.T, x[1:4:2], x[::-1], x[:, None], jnp.broadcast_to(x[0], (4, 3))]
     found += [
+        lax.reshape(x, (5, 3), (1, 0)),  # as in derivatives of products
         jnp.concatenate([x, x[:2]]),
         jnp.stack([x, x], 1),
         lax.expand_dims(x, (1,)),

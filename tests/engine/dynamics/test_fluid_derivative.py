@@ -1,6 +1,7 @@
-"""Derivatives of fluid forces by velocity against MuJoCo's, through both implicit integrators."""
+"""Derivatives of fluid forces by velocity against MuJoCo's, through both implicit integrators, and by sizes."""
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
@@ -20,10 +21,11 @@ BODIES = [
 BODIES += [BODY.format(-4, 4 * i, "box", size, "") for i, size in enumerate(SIZES)]
 CHAIN = """<body pos="-9 0 1"><freejoint/><geom type="capsule" size=".05 .2" pos=".1 0 0" fluidshape="ellipsoid"/>
 <body pos=".3 0 0"><joint axis="0 1 0"/><geom type="cylinder" size=".04 .1" pos=".1 .05 0"/>
-<body pos=".3 0 0"><joint axis="0 0 1"/><geom type="box" size=".1 .1 .02" fluidshape="ellipsoid"/>
+<body pos=".3 0 0"><joint axis="0 0 1"/><geom type="box" size=".1 .08 .02" fluidshape="ellipsoid"/>
 </body></body></body>"""
-XML = f"""<mujoco><option timestep=".005" density="900" viscosity=".3" wind=".2 .1 -.1">
-<flag contact="disable"/></option>
+OPTION = """<option timestep=".005" density="900" viscosity=".3" wind=".2 .1 -.1">
+<flag contact="disable"/></option>"""
+XML = f"""<mujoco>{OPTION}
 <worldbody>{"".join(BODIES)}{CHAIN}</worldbody></mujoco>"""
 
 
@@ -43,3 +45,14 @@ def test_slope_is_the_references_for_every_coefficient_and_size(integrator):
         mujoco.mj_step(model, data)
         change = data.qvel - qvel
         np.testing.assert_allclose(np.asarray(d.qvel) - qvel, change, rtol=1e-7, atol=1e-9 * np.abs(change).max())
+
+
+def test_derivative_by_sizes_equals_differences():
+    m = jaxsim.load_model(f"<mujoco>{OPTION}<worldbody>{CHAIN}</worldbody></mujoco>")
+    d = jaxsim.make_data(m).replace(qvel=jnp.sin(1 + jnp.arange(m.nv)))
+    step = jax.jit(lambda size: jaxsim.step(m.replace(geom_size=size), d).qvel)
+    size, direction = m.geom_size, m.geom_size * jnp.cos(jnp.arange(3.0))
+    value, slope = jax.jit(lambda size: jax.jvp(step, (size,), (direction,)))(size)
+    np.testing.assert_allclose(value, step(size), rtol=1e-12)
+    change = (step(size + 1e-5 * direction) - step(size - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(slope, change, rtol=1e-7, atol=1e-7 * np.abs(change).max())  # of the difference
