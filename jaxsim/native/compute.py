@@ -228,6 +228,8 @@ def is_known(op: Operation, platform: str = GPU) -> bool:
         return op.params["plan"].name in SYSTEMS
     if op.name == "sort":
         return op.params["dimension"] == len(op.inputs[0].shape) - 1
+    if op.name == "scatter":  # `x.at[i].apply(f)` is one with a function
+        return op.params["update_jaxpr"] is None
     if op.name in ("lt_to", "le_to"):
         return not np.issubdtype(op.inputs[0].dtype, np.floating)
     return op.name in EXPRESSIONS or op.name in STATEMENTS

@@ -143,6 +143,11 @@ def test_what_c_does_not_know_is_an_operation_of_jax():
     assert "jaxsim_" in text_of(function, x)
 
 
+def test_a_function_of_some_entries_is_an_operation_of_jax():
+    """JAX writes it as a scatter of nothing, with that function as a parameter."""
+    assert_same(lambda x: 2 * x.at[jnp.array([1, 4])].apply(jnp.sin), jnp.arange(6.0))
+
+
 def test_keys_of_random_numbers_pass_through():
     def function(key, x):
         key, other = jax.random.split(key)
