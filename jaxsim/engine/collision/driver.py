@@ -79,7 +79,7 @@ def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
         kind[group.candidate] = k
 
     def find(x: NarrowInputs, _: Array, __: Array, some: list[PairGroup]) -> list[GroupContacts]:
-        return [contacts_of_group(m, x, pairs, g, c) for g, c in zip(some, x.contexts, strict=True)]
+        return [contacts_of_group(m, x, g, c) for g, c in zip(some, x.contexts, strict=True)]
 
     d, found = _entries(m, d, x, pairs, kind, pair_groups, find)
     return _fill_buffer(m, d, pairs, found)
