@@ -33,7 +33,7 @@ from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.writer import Value, Writer
 from jaxsim.xla.compaction import compact
 from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
-from jaxsim.xla.fusion import one_kernel_of_tables
+from jaxsim.xla.fusion import one_kernel
 from jaxsim.xla.loops import repeat, when
 
 CHUNK = 1 << 14  # entries of a batch, where there are many
@@ -140,14 +140,13 @@ def _full(
 def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
     if plan.length > 1 and not plan.masked:  # a search of one entry is mostly that of a pair, inside another program
         with contextlib.suppress(UnsupportedPrimitive):
-            place = [_place(i >= plan.split, w) for i, w in enumerate(worlds[:-1])]
-            entry = [jax.ShapeDtypeStruct(x.shape[i >= plan.split :], x.dtype) for i, x in enumerate(operands[:-1])]
-            begin(*_source(plan, tuple(place), tuple(entry)))
+            s = kernel_search(plan, worlds, operands)
+            begin(*_source(plan, tuple(s.place), tuple(s.entry)))
 
 
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(worlds, count, operands)
-    s = kernel_search(plan, axes, leaves)
+    _, leaves, counts = _full(worlds, count, operands)
+    s = kernel_search(plan, worlds, of_world(operands, worlds))
     out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
     return [search_natively(_source(plan, tuple(s.place), tuple(s.entry)), s.place, leaves, counts, out)]
 
@@ -158,15 +157,16 @@ def _source(plan: _Plan, place: tuple[str, ...], entry: tuple[jax.ShapeDtypeStru
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(worlds, count, operands)
+    _, leaves, counts = _full(worlds, count, operands)
+    s = kernel_search(plan, worlds, of_world(operands, worlds))
     out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
-    return [search_by_kernel(kernel_search(plan, axes, leaves), leaves, counts, plan.length, out)]
+    return [search_by_kernel(s, leaves, counts, plan.length, out)]
 
 
 def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Return results (size, n, k) by XLA, on a CPU in one kernel."""
     axes, leaves, counts = _full(worlds, count, operands)
-    on_cpu = lambda x, n: one_kernel_of_tables(partial(one_by_one, plan, axes))(x, n)[..., :-1]  # noqa: E731
+    on_cpu = lambda x, n: one_kernel(partial(one_by_one, plan, axes))(x, n)[..., :-1]  # noqa: E731
     return [jax.lax.platform_dependent(leaves, counts, cpu=on_cpu, default=partial(side_by_side, plan, axes))]
 
 
@@ -231,17 +231,13 @@ def _of_worlds(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequen
     return _by_xla(plan, worlds, count, operands)
 
 
-def kernel_search(plan: _Plan, axes: Sequence[int | None], leaves: Sequence[Any]) -> KernelSearch:
-    """Return a plan in the form that `pool_kernel` takes."""
-    place = [_place(i >= plan.split, a is not None) for i, a in enumerate(axes)]
-    first = {"shared": 0, "world": 1, "row": 1, "entry": 2}
-    entry = [jax.ShapeDtypeStruct(x.shape[first[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
+def kernel_search(plan: _Plan, worlds: Sequence[bool], operands: Sequence[Any]) -> KernelSearch:
+    """Return a plan in the form that `pool_kernel` takes, for operands like these of one world."""
+    places = ("shared", "row"), ("world", "entry")
+    own = [i >= plan.split for i in range(len(operands) - 1)]
+    place = [places[w][o] for w, o in zip(worlds, own, strict=False)]
+    entry = [jax.ShapeDtypeStruct(x.shape[o:], x.dtype) for x, o in zip(operands, own, strict=False)]
     return KernelSearch(plan.search, entry, place, plan.by_vectors)
-
-
-def _place(of_entries: bool, of_worlds: bool) -> str:
-    """Return the place of a leaf, as in `KernelSearch`."""
-    return ("entry" if of_worlds else "row") if of_entries else "world" if of_worlds else "shared"
 
 
 POOL = NativeFunction(
