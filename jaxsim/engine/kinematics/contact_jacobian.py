@@ -79,7 +79,7 @@ def contact_jacobian(m: Model, d: Data, layout: Layout, axes: tuple[Array, Array
     normal, 1 and 2 the tangents, 3 the rotation about the normal, 4 and 5 about the tangents.
     """
     contact = d.contact
-    affects, moves = (_affected_by_flexes if layout.flexes else _affected)(m, d, layout)
+    affects, moves = (_affected_by_flexes if layout.flexes else _affected)(m, d)
     axes, point = dof_axes(m, d) if axes is None else axes
     wrench = frame_wrenches(contact.frame.reshape(-1, 3, 3), (contact.pos - point)[:, None, :], layout.condim)
     used = jnp.arange(layout.condim, dtype=jnp.int32) < contact.dim[:, None]
@@ -87,7 +87,7 @@ def contact_jacobian(m: Model, d: Data, layout: Layout, axes: tuple[Array, Array
     return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
 
 
-def _affected(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+def _affected(m: Model, d: Data) -> tuple[Array, Array]:
     """Return the signs with which dofs separate the sides of contacts (ncontact, nv): 1, -1 or 0.
 
     And a mask of dofs.
@@ -98,9 +98,9 @@ def _affected(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     return jnp.where(moves, jnp.where(second, 1, -1), 0).astype(d.qpos.dtype), moves
 
 
-def _affected_by_flexes(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+def _affected_by_flexes(m: Model, d: Data) -> tuple[Array, Array]:
     """Compute `_affected` for sides that may be weighted sums of bodies."""
-    sides = contact_sides(m, d, layout)
+    sides = contact_sides(m, d)
     weights = jnp.where(moving_dofs(m, sides.body), sides.weight[..., None], 0)
     return jnp.sum(weights, axis=1), jnp.any(weights != 0, axis=1)
 
@@ -110,7 +110,7 @@ def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
     used = np.arange(layout.condim, dtype=np.int32) < d.contact.dim[:, None]
     bodies, weight = contact_bodies(m, d), None
     if layout.flexes:
-        bodies, weight, _ = contact_sides(m, d, layout)
+        bodies, weight, _ = contact_sides(m, d)
     return ContactParts(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, weight, m.structure)
 
 

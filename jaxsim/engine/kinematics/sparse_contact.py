@@ -57,7 +57,7 @@ def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, A
     """
     contact, condim = d.contact, layout.condim
     if layout.flexes:
-        body, weight, _ = contact_sides(m, d, layout)
+        body, weight, _ = contact_sides(m, d)
         moves = jnp.any((weight != 0) & (gather(jnp.asarray(last_dof(m)), body) >= 0), axis=1)
         stored, sign = body, weight[:, None, :, None]
     else:
