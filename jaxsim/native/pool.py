@@ -33,7 +33,7 @@ from jaxsim.native.world_program import WorldProgram, scalar_source
 from jaxsim.native.writer import Value, Writer
 from jaxsim.xla.compaction import compact
 from jaxsim.xla.compat import dce_jaxpr, eval_jaxpr
-from jaxsim.xla.fusion import one_kernel
+from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat, when
 
 CHUNK = 1 << 14  # entries of a batch, where there are many
@@ -166,7 +166,7 @@ def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence
 def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Return results (size, n, k) by XLA, on a CPU in one kernel."""
     axes, leaves, counts = _full(worlds, count, operands)
-    on_cpu = lambda x, n: one_kernel(partial(one_by_one, plan, axes))(x, n)[..., :-1]  # noqa: E731
+    on_cpu = lambda x, n: one_kernel_of_tables(partial(one_by_one, plan, axes))(x, n)[..., :-1]  # noqa: E731
     return [jax.lax.platform_dependent(leaves, counts, cpu=on_cpu, default=partial(side_by_side, plan, axes))]
 
 

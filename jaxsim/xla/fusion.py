@@ -28,16 +28,17 @@ def one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     matrices) and has no scatters: XLA refuses them. It is not differentiated: derivatives may drop the results that
     keep its arguments, which crashes the process. Where XLA does not take these kernels, the function itself is
     returned.
-
-    XLA moves arguments that are constants of the program, like large tables, into a kernel and crashes when it then
-    misses the argument. A barrier hides them.
     """
+    return lambda *args: (_one_kernel if kernels_hold() else lambda f: f)(function)(*args)
 
-    def run(*args: Any) -> Any:
-        chosen = _one_kernel(function) if kernels_hold() else function
-        return chosen(*lax.optimization_barrier(args))
 
-    return run
+def one_kernel_of_tables(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `one_kernel` for arguments of which some may be constants of the program, like large tables.
+
+    XLA moves constants into a kernel and crashes when it then misses the argument. A barrier hides the constants. With
+    many small kernels the barrier seemed to cost a tenth of a step.
+    """
+    return lambda *args: one_kernel(function)(*lax.optimization_barrier(args))
 
 
 def _one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:

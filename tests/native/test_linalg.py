@@ -44,10 +44,10 @@ def test_system_that_is_not_positive_gives_nan(n):
 @pytest.mark.parametrize("pivot", [0.0, -1.0])
 @pytest.mark.parametrize("row", [0, 3, 5])
 def test_system_that_is_not_positive_spoils_no_other_of_a_batch(row, pivot):
-    a, b = _matrices(6, 33, positive=True)
+    a, b = _matrices(6, linalg.FEW, positive=True)
     a[7] = np.diag(np.where(np.arange(6) == row, pivot, 1.0))
     got = jax.jit(linalg.solve_positive)(a, b)
-    np.testing.assert_array_equal(np.isnan(got).any(1), np.arange(33) == 7)
+    np.testing.assert_array_equal(np.isnan(got).any(1), np.arange(linalg.FEW) == 7)
     assert np.isnan(got[7]).all()
 
 

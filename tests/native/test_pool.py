@@ -116,7 +116,7 @@ def test_entries_side_by_side_give_what_they_give_one_by_one(monkeypatch, no_c_c
     one_by_one = jax.jit(jax.vmap(run, in_axes=(None, 0, 0)))(2.0, NUMBERS[1], COUNTS[1])
     monkeypatch.setattr(pool, "CHUNK", chunk)
     monkeypatch.setattr(pool, "one_by_one", partial(with_a_spare_number, pool.side_by_side))
-    monkeypatch.setattr(pool, "one_kernel", lambda function: function)
+    monkeypatch.setattr(pool, "one_kernel_of_tables", lambda function: function)
     assert_same(jax.jit(jax.vmap(lambda *x: run(*x), in_axes=(None, 0, 0)))(2.0, NUMBERS[1], COUNTS[1]), one_by_one)
 
 
