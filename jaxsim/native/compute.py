@@ -35,7 +35,7 @@ OF_EACH_WORLD: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]
 # Primitives that `flatten` removes.
 TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
 TRANSPARENT += ("reduce",)
-OWN_PRIMITIVES = ("over_rows", "any_of_vector", "by_value")  # tested by `test_rows`, `test_pool`
+OWN_PRIMITIVES = ("over_rows", "symmetric_matrix", "any_of_vector", "by_value")  # tested by `test_rows`, `test_pool`
 # Matrices that a library multiplies (sums of so many terms) or factorises (rows) faster than a program of one core.
 LARGE_PRODUCT, LARGE_SYSTEM = 100_000_000, 256
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")

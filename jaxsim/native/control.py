@@ -473,7 +473,8 @@ def _sum(w: Writer, x: Value, y: Value) -> Value:
     """Return the sum of two arrays of one shape."""
     entry = lambda b, i: b.let(x.dtype, f"({b.at(x, i)} + {b.at(y, i)})")  # noqa: E731
     reads = x.reads | y.reads
-    return Value(x.shape, x.dtype, entry, x.cost + y.cost + 1, reads=reads, aligned=reads)
+    found = Value(x.shape, x.dtype, entry, x.cost + y.cost + 1, reads=reads, aligned=reads)
+    return replace(found, symmetric=y.symmetric)  # if y is symmetric, so is the sum before it
 
 
 CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool], Targets, Compute], list[Value]]] = {

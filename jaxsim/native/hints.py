@@ -10,6 +10,12 @@ from jaxsim.math.safe import Array
 
 
 @jax.jit
+def symmetric_matrix(x: Array) -> Array:
+    """Mark a matrix (n, n) as symmetric: a native program computes its lower triangle only and copies the rest."""
+    return x
+
+
+@jax.jit
 def any_of_vector(test: Array) -> Array:
     """Return whether a test holds for any entry of the vector that a program computes at once; alone, the test itself.
 

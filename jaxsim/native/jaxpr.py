@@ -26,8 +26,8 @@ MOST_CONSTANTS = 4096  # numbers of a table within a program; larger ones are op
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
 VECTOR_FORMS = ChainMap[str, Callable[[Any], Any]]({}, PLAIN_FORMS)  # the same for vectors of worlds
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
-# The functions of `hints.py`, which are operations in the list of a program for vectors.
-HINTS = {name: Primitive(name) for name in ("any_of_vector", "by_value")}
+# The functions of `hints.py`, which are operations in the list; those of vectors only in programs for vectors.
+HINTS = {name: Primitive(name) for name in ("symmetric_matrix", "any_of_vector", "by_value")}
 # Targets of a program: threads of a GPU, one thread (of a GPU or a core), vectors of worlds on a CPU, one world on a
 # core, blocks of worlds on a TPU.
 # Where a function has a branch for each platform, that of a CPU is for XLA: vectors and cores take the default.
@@ -235,7 +235,7 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
     name, params = eqn.primitive.name, eqn.params
     inner = None if _stays(eqn, platform) else _called(eqn, platform)
     hint = HINTS.get(params.get("name", "")) if inner is not None else None
-    if hint is not None and platform in WIDE:
+    if hint is not None and (hint.name == "symmetric_matrix" or platform in WIDE):
         results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
         out.append(Operation(hint, {"jaxpr": inner}, operands, results))
         return results

@@ -25,6 +25,7 @@ typedef ptrdiff_t INDEX;
 #endif
 #define EACH(i, n) for (INDEX i = 0; i < (n); ++i)
 #define RANGE(i, first, end) for (INDEX i = first; i < (end); ++i)
+#define UPTO(j, i) for (INDEX j = 0; j <= (i); ++j)
 #define ASSIGN(name, ...) (name = (__VA_ARGS__))
 #define AT(array, i) ((array)[i])
 #define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))

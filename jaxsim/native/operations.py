@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -621,6 +622,7 @@ EXPRESSIONS: dict[str, Callable[[Operation, Sequence[Value]], list[Value]]] = {
     **OFTEN,
     **JOINS,
     "iota": _iota,
+    "symmetric_matrix": lambda _, x: [replace(x[0], symmetric=True)],
     "any_of_vector": _any_of_vector,
     "empty": _empty,
     "empty2": _empty,

@@ -153,8 +153,8 @@ def _for(r: _Reader) -> Tree:
     return ("for", name, first, test, step, r.body())
 
 
-def _each(r: _Reader, has_first: bool) -> Tree:
-    """Read a loop whose turns do not depend on each other, to an exclusive end."""
+def _each(r: _Reader, has_first: bool, beyond: int) -> Tree:
+    """Read a loop whose turns do not depend on each other, to an end that is exclusive if `beyond` is zero."""
     r.take("(")
     name = r.take()
     r.take(",")
@@ -163,7 +163,7 @@ def _each(r: _Reader, has_first: bool) -> Tree:
         r.take(",")
     end = r.expression()
     r.take(")")
-    return ("each", name, first, end, r.body())
+    return ("each", name, first, ("+", end, 1) if beyond else end, r.body())
 
 
 def _if(r: _Reader) -> Tree:
@@ -188,8 +188,9 @@ def _word(r: _Reader, word: str) -> Tree:
 
 _STATEMENTS: dict[str, Callable[[_Reader], Tree]] = {
     "for": _for,
-    "EACH": partial(_each, has_first=False),
-    "RANGE": partial(_each, has_first=True),
+    "EACH": partial(_each, has_first=False, beyond=0),
+    "UPTO": partial(_each, has_first=False, beyond=1),
+    "RANGE": partial(_each, has_first=True, beyond=0),
     "if": _if,
     "while": _while,
     "continue": lambda r: _word(r, "continue"),

@@ -178,5 +178,5 @@ RULES: dict[str, Callable[[Operation, Places, int], Places]] = {
     "dot_general": _product,
     "gather": _gather,
     **dict.fromkeys(SCATTERS, _scatter),
-    **dict.fromkeys(("copy", "copy_p", "stop_gradient", "optimization_barrier", "name"), _each),
+    **dict.fromkeys(("copy", "copy_p", "stop_gradient", "optimization_barrier", "symmetric_matrix", "name"), _each),
 }

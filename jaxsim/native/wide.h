@@ -73,6 +73,7 @@ template <class To, class X> static inline auto wrap(X x) {
 typedef int INDEX;
 #define EACH(i, n) for (int i = 0; i < (n); ++i)
 #define RANGE(i, first, end) for (int i = first; i < (end); ++i)
+#define UPTO(j, i) for (int j = 0; j <= (i); ++j)
 #define LET(type, name, ...) const auto name = (__VA_ARGS__)
 #define VARIABLE(type, name, ...) typename Of<type>::vector name = like<typename Of<type>::vector>(__VA_ARGS__)
 #define DECLARE(type, name) typename Of<type>::vector name

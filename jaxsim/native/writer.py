@@ -103,6 +103,7 @@ class Value:
     reads: frozenset[Buffer] = frozenset()
     aligned: frozenset[Buffer] = frozenset()
     uniform: bool = False
+    symmetric: bool = False  # a square matrix
     used: tuple[int, str] | None = None  # an axis, and an expression: how many of its first entries are in use
     unset: bool = False  # uninitialised: its numbers do not matter
     known: np.ndarray | None = None  # the numbers of a constant
@@ -496,6 +497,8 @@ class Writer:
         if not x.size:
             return
         shape = tuple(shape)
+        if x.symmetric and self.lanes == 1:
+            return self._fill_symmetric(buffer, x)
         last = len(x.shape)
         every = {tuple(range(written_out(x.shape), last)) if own is None else tuple(own)}
         if own is None and self.lanes > 1:
@@ -537,6 +540,14 @@ class Writer:
             return None
         buffer.first = min(buffer.first, last.epoch)  # no array that the loop reads may lie in the same memory
         return found
+
+    def _fill_symmetric(self, buffer: Buffer, x: Value) -> None:
+        """Write a symmetric matrix from its lower triangle."""
+        body, (n, _), i, j = self.body(), x.shape, next(self.names), next(self.names)
+        value = body.at(x, [i, j])
+        stores = [f"PUT({buffer.name}, {body.index(linear(at, x.shape))}, {value});" for at in ([i, j], [j, i])]
+        self.write(body, stores, n * (n + 1) // 2, f"EACH({i}, {n}) UPTO({j}, {i})")
+        self.written(buffer)
 
     def every(self, body: Body, lengths: Sequence[int], used: tuple[int, str] | None = None) -> tuple[str, list[Index]]:
         """Return the head of a loop over all entries of axes of these lengths, and their indices.

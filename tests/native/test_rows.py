@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxsim.native import compiler as native
+from jaxsim.native.hints import symmetric_matrix
 from jaxsim.native.rows import over_rows, rows_in_use
 from jaxsim.native.stage import stage
 from tests.native import threads
@@ -15,13 +16,13 @@ needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="runs ma
 
 
 def function(present, x, jacobian):
-    """Forces of the rows in use, their sum over rows, a sum of numbers and one of matrices."""
+    """Forces of the rows in use, their sum over rows, a sum of numbers and one of symmetric matrices."""
 
     def of_rows(x, rows):
         jacobian, used = rows
         force = jnp.where(used[:, None], jnp.einsum("cdi,i->cd", jacobian, x), 0)
         weighted = jnp.where(used[:, None, None], jacobian, 0)
-        matrix = jnp.einsum("cdi,cdj->ij", jacobian, weighted)
+        matrix = symmetric_matrix(jnp.einsum("cdi,cdj->ij", jacobian, weighted))
         return force, (jnp.einsum("cdi,cd->i", jacobian, force), jnp.sum(force * force), matrix)
 
     return over_rows(of_rows, rows_in_use(present), x, (jacobian, present))

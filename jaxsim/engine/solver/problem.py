@@ -20,6 +20,7 @@ from jaxsim.core.rows import limit_to_dof
 from jaxsim.core.types import ConstraintState
 from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
+from jaxsim.native.hints import symmetric_matrix
 from jaxsim.native.rows import RowsInUse, over_rows, rows_in_use
 
 HESSIAN_CHUNK = 8  # contacts per chunk of the sum of the Hessian in XLA
@@ -340,7 +341,8 @@ def hessian(layout: Layout, p: ConstraintProblem, used: RowsInUse, r: Array) -> 
 
     def of_contacts(c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
         weighted = weighted_rows(blocks_of_contacts(layout, c, r), jacobian)
-        return (), dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted, 0, 2))
+        product = dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted, 0, 2))
+        return (), symmetric_matrix(product)
 
     _, friction, limit, contact, _ = layout.offsets
     weight = scalar_weight(fixed_rows(layout, p), r[:contact])
