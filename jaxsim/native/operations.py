@@ -26,8 +26,9 @@ from jaxsim.native.expressions import (
     wrapped,
 )
 from jaxsim.native.jaxpr import Operation, Var
-from jaxsim.native.writer import Body, Value, select
+from jaxsim.native.writer import Body, Chosen, Value, select
 
+FEW_PLACES = 2 / 3  # of an array: others are set first, as one block of memory
 WRITTEN_SUM = 9  # most terms of a sum that is unrolled
 COST = {"div": 8, "sqrt": 8, "rsqrt": 8, "cbrt": 20, "exp": 15, "log": 15, "tanh": 20, "sin": 20, "cos": 20, "tan": 30}
 COST |= {"atan2": 30, "atan": 25, "asin": 25, "acos": 25, "pow": 40, "rem": 10}
@@ -43,7 +44,21 @@ def elementwise(op: Operation, operands: Sequence[Value]) -> list[Value]:
         body.cost += price * body.times
         return body.let(out.dtype, expression(*parts, dtype=operands[-1].dtype, out=out.dtype, **op.params))
 
-    return [Value(out.shape, out.dtype, entry, price + sum(x.cost for x in operands))]
+    few = _chosen(op, operands) if op.name == "select_n" else None
+    return [Value(out.shape, out.dtype, entry, price + sum(x.cost for x in operands), chosen=few)]
+
+
+def _chosen(op: Operation, operands: Sequence[Value]) -> Chosen | None:
+    """Return at which places a selection by a constant test has entries, if it is one number at many others."""
+    test, *cases = operands
+    if test.known is None or test.known.dtype != np.bool_ or test.shape != op.outputs[0].shape or len(cases) != 2:
+        return None
+    for k, (x, other) in enumerate((cases, cases[::-1])):
+        number, places = x.known, np.flatnonzero(test.known == (k == 0))
+        if number is not None and other.known is None and number.size and (number == number.flat[0]).all():
+            few = len(places) and len(places) <= FEW_PLACES * test.size
+            return Chosen(places, other, literal(number.flat[0], number.dtype)) if few else None
+    return None
 
 
 def _view(
@@ -72,7 +87,7 @@ def _reshape(op: Operation, operands: Sequence[Value]) -> list[Value]:
                 place[k] = body.index(i)
         return body.at(x, place)
 
-    return [Value(out.shape, out.dtype, entry, x.cost)]
+    return [Value(out.shape, out.dtype, entry, x.cost, chosen=x.chosen)]
 
 
 def _groups(new: Sequence[int], old: Sequence[int]) -> list[tuple[list[int], list[int]]]:

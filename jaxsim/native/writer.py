@@ -107,11 +107,20 @@ class Value:
     used: tuple[int, str] | None = None  # an axis, and an expression: how many of its first entries are in use
     unset: bool = False  # uninitialised: its numbers do not matter
     known: np.ndarray | None = None  # the numbers of a constant
+    chosen: "Chosen | None" = None
 
     @property
     def size(self) -> int:
         """Number of entries."""
         return math.prod(self.shape)
+
+
+class Chosen(NamedTuple):
+    """An array that is another one's `entries` at flat `places`, and a literal elsewhere."""
+
+    places: np.ndarray
+    entries: Value
+    otherwise: str
 
 
 def stored(buffer: Buffer, shape: Sequence[int]) -> Value:
@@ -499,6 +508,8 @@ class Writer:
         shape = tuple(shape)
         if x.symmetric and self.lanes == 1:
             return self._fill_symmetric(buffer, x)
+        if x.chosen is not None and self.lanes == 1 and shape == x.shape and place is _itself and buffer not in x.reads:
+            return self._fill_chosen(buffer, x.chosen, x.size)
         last = len(x.shape)
         every = {tuple(range(written_out(x.shape), last)) if own is None else tuple(own)}
         if own is None and self.lanes > 1:
@@ -547,6 +558,16 @@ class Writer:
         value = body.at(x, [i, j])
         stores = [f"PUT({buffer.name}, {body.index(linear(at, x.shape))}, {value});" for at in ([i, j], [j, i])]
         self.write(body, stores, n * (n + 1) // 2, f"EACH({i}, {n}) UPTO({j}, {i})")
+        self.written(buffer)
+
+    def _fill_chosen(self, buffer: Buffer, x: Chosen, size: int) -> None:
+        """Write an array that is a constant but at some places."""
+        self.fill(buffer, Value((size,), buffer.dtype, lambda *_: x.otherwise), (size,))
+        body = self.body()
+        head, (t,) = self.every(body, (len(x.places),))
+        at = body.at(self.constant(x.places.astype(np.int32)), [t])
+        value = body.at(x.entries, unravelled(at, x.entries.shape))
+        self.write(body, [f"PUT({buffer.name}, {at}, {value});"], len(x.places), head)
         self.written(buffer)
 
     def every(self, body: Body, lengths: Sequence[int], used: tuple[int, str] | None = None) -> tuple[str, list[Index]]:
