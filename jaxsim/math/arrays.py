@@ -194,6 +194,11 @@ def matmul(a: Array, b: Array) -> Array:
     return short_sum(a[..., :, :, None] * b[..., None, :, :], -2)
 
 
+def matmul_t(a: Array, b: Array) -> Array:
+    """Compute a.T @ b of matrices (n, 3, 3), as a sum that XLA fuses."""
+    return (a[:, :, :, None] * b[:, :, None, :]).sum(axis=1)
+
+
 def inner(a: Array, b: Array) -> Array:
     """Compute the inner product along the last axis."""
     return short_sum(a * b)

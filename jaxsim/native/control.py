@@ -51,6 +51,12 @@ class _Place:
         for name, entry in zip(self.value.names, entries, strict=True):
             self.w.line(f"ASSIGN({name}, {entry});")
 
+    def changed(self) -> Value:
+        """Return the value, which a loop may have written since it was last read."""
+        if self.value.buffer:
+            self.value.buffer.version += 1
+        return self.value
+
 
 def _place(w: Writer, v: Var, uniform: bool, in_memory: bool = False) -> _Place:
     """Return a new place for an array like `v`."""
@@ -243,15 +249,14 @@ def _by_value(
     w.line(f"VARIABLE(bool, {left}, {own} >= 0);")
     with w.repeated(UNKNOWN_TRIPS), w.scope(f"while (ANY({left}))"):
         for p in places:
-            if p.value.buffer:
-                p.value.buffer.version += 1
+            p.changed()
         w.line(f"const int {value} = first_of_these({left}, {own});")
         w.line(f"LET(bool, {mine}, {left} && {own} == {value});")
         w.line(f"ASSIGN({left}, {left} && {own} != {value});")
         found = compute(w, body, [named(w, (), key.dtype, (value,), uniform=True), *rest])
         for p, x in zip(places, found, strict=True):
             p.give(_where(mine, x, p.value))
-    return [_finished(w, p) for p in places]
+    return [p.changed() for p in places]
 
 
 def _while(
@@ -275,8 +280,7 @@ def _while(
         with w.scope("while (true)"), w.within(going if masked else "", kept):
             w.sync()
             for q in places:
-                if q.value.buffer:
-                    q.value.buffer.version += 1
+                q.changed()
             state = [_settled(w, q.value) for q in places]
             (go,) = compute(w, test, [*consts[:nc], *state])
             name = w.name_of(go)
@@ -286,7 +290,7 @@ def _while(
             mine = [False] * nb + [not masked or q.value.buffer in kept for q in places]
             _advance(w, places, compute(w, body, [*consts[nc:], *state], owned=mine), going if masked else "")
     w.sync()
-    return [_finished(w, q) for q in places]
+    return [q.changed() for q in places]
 
 
 def updated_in_place(body: Flat, first: int) -> set[int]:
@@ -322,12 +326,6 @@ def _is_uniform_test(w: Writer, test: Flat, consts: Sequence[Value], carry: Sequ
     return is_same
 
 
-def _finished(w: Writer, place: _Place) -> Value:
-    if place.value.buffer:
-        place.value.buffer.version += 1
-    return place.value
-
-
 def row_of(x: Value, i: str) -> Value:
     """Return `x[i]` along the first axis."""
     return Value(
@@ -355,8 +353,7 @@ def _scan(
     with w.repeated(length), w.scope(f"for ({INDEX} {k} = 0; {k} < {length}; ++{k})"):
         w.sync()
         for q in places:
-            if q.value.buffer:
-                q.value.buffer.version += 1
+            q.changed()
         state = [_settled(w, q.value) for q in places]
         mine = [False] * nc + [True] * nk + [False] * len(rows)
         new = compute(w, body, [*consts, *state, *(row_of(x, i) for x in rows)], owned=mine)
@@ -367,7 +364,7 @@ def _scan(
     for b in outs:
         b.version += 1
     return [
-        *(_finished(w, q) for q in places),
+        *(q.changed() for q in places),
         *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True)),
     ]
 
@@ -417,8 +414,7 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
     going = f"ANY({i} < {total})" if w.wide and not count.uniform else f"{i} < {total}"
     with w.repeated(most / 2), w.scope(f"for ({INDEX} {i} = 0; {i} < {most} && {going}; ++{i})"):
         for place in sums:
-            if place.value.buffer:
-                place.value.buffer.version += 1
+            place.changed()
         own = w.name_of(row_of(present, i))
         w.line(f"if (!{f'ANY({own})' if w.wide and not present.uniform else own}) continue;")
         found = compute(w, flatten(p["rows"].one, w.platform), [*shared, *(_single(x, i) for x in rows)])
@@ -428,7 +424,7 @@ def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets,
             place.give(_sum(w, place.value, x))
     for buffer in mapped:
         buffer.version += 1
-    return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(_finished(w, q) for q in sums)]
+    return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(q.changed() for q in sums)]
 
 
 def _by_rows(w: Writer, x: Value) -> Value:

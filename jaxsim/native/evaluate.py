@@ -406,7 +406,7 @@ def _put(b: Scope, name: Tree, i: Tree, value: Tree) -> None:
     _store(b.names[name[1]], b.value(i), b.value(value))
 
 
-def _row(b: Scope, to: Tree, place: Tree, table: Tree, row: Tree, width: int, length: int) -> None:
+def _row(b: Scope, to: Tree, place: Tree, table: Tree, row: Tree, width: int) -> None:
     """Copy a row of a table, of each world its own: look for it among the rows that any world takes."""
     found, m, first, k = b.names[to[1]], b.names[table[1]], b.value(place), b.value(row)
     wide, kept = is_wide(k), kept_type(m.dtype)

@@ -37,7 +37,7 @@ def _of_slice(w: Writer, op: Operation, operands: list[Value], target: Buffer | 
     first = w.block.index(f"INSIDE({w.name_of(start)}, {x.shape[0] - length})")
     for r in range(length):
         row = w.block.index(plus(first, r))
-        w.line(f"ROW({found.name}, {r * width}, {table.name}, {row}, {width}, {x.shape[0]});")
+        w.line(f"ROW({found.name}, {r * width}, {table.name}, {row}, {width});")
     return _written(w, op, table, found)
 
 
@@ -56,7 +56,7 @@ def _of_gather(w: Writer, op: Operation, operands: list[Value], target: Buffer |
         starts = [w.block.at(indices, [*at, d]) for d in range(k)]
         inside = [f"INSIDE({s}, {n - 1})" for s, n in zip(starts, lead, strict=True)]
         row = w.block.index(linear(inside, lead))
-        w.line(f"ROW({found.name}, {times(i, width)}, {table.name}, {row}, {width}, {math.prod(lead)});")
+        w.line(f"ROW({found.name}, {times(i, width)}, {table.name}, {row}, {width});")
         w.note_reads()
     return _written(w, op, table, found)
 

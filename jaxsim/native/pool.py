@@ -140,14 +140,13 @@ def _full(
 def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
     if plan.length > 1 and not plan.masked:  # a search of one entry is mostly that of a pair, inside another program
         with contextlib.suppress(UnsupportedPrimitive):
-            place = [_place(i >= plan.split, w) for i, w in enumerate(worlds[:-1])]
-            entry = [jax.ShapeDtypeStruct(x.shape[i >= plan.split :], x.dtype) for i, x in enumerate(operands[:-1])]
-            begin(*_source(plan, tuple(place), tuple(entry)))
+            s = kernel_search(plan, worlds, operands)
+            begin(*_source(plan, tuple(s.place), tuple(s.entry)))
 
 
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(worlds, count, operands)
-    s = kernel_search(plan, axes, leaves)
+    _, leaves, counts = _full(worlds, count, operands)
+    s = kernel_search(plan, worlds, of_world(operands, worlds))
     out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
     return [search_natively(_source(plan, tuple(s.place), tuple(s.entry)), s.place, leaves, counts, out)]
 
@@ -158,9 +157,10 @@ def _source(plan: _Plan, place: tuple[str, ...], entry: tuple[jax.ShapeDtypeStru
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    axes, leaves, counts = _full(worlds, count, operands)
+    _, leaves, counts = _full(worlds, count, operands)
+    s = kernel_search(plan, worlds, of_world(operands, worlds))
     out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
-    return [search_by_kernel(kernel_search(plan, axes, leaves), leaves, counts, plan.length, out)]
+    return [search_by_kernel(s, leaves, counts, plan.length, out)]
 
 
 def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
@@ -231,17 +231,13 @@ def _of_worlds(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequen
     return _by_xla(plan, worlds, count, operands)
 
 
-def kernel_search(plan: _Plan, axes: Sequence[int | None], leaves: Sequence[Any]) -> KernelSearch:
-    """Return a plan in the form that `pool_kernel` takes."""
-    place = [_place(i >= plan.split, a is not None) for i, a in enumerate(axes)]
-    first = {"shared": 0, "world": 1, "row": 1, "entry": 2}
-    entry = [jax.ShapeDtypeStruct(x.shape[first[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
+def kernel_search(plan: _Plan, worlds: Sequence[bool], operands: Sequence[Any]) -> KernelSearch:
+    """Return a plan in the form that `pool_kernel` takes, for operands like these of one world."""
+    places = ("shared", "row"), ("world", "entry")
+    own = [i >= plan.split for i in range(len(operands) - 1)]
+    place = [places[w][o] for w, o in zip(worlds, own, strict=False)]
+    entry = [jax.ShapeDtypeStruct(x.shape[o:], x.dtype) for x, o in zip(operands, own, strict=False)]
     return KernelSearch(plan.search, entry, place, plan.by_vectors)
-
-
-def _place(of_entries: bool, of_worlds: bool) -> str:
-    """Return the place of a leaf, as in `KernelSearch`."""
-    return ("entry" if of_worlds else "row") if of_entries else "world" if of_worlds else "shared"
 
 
 POOL = NativeFunction(

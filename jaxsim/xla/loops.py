@@ -107,15 +107,13 @@ def while_each(
     return tree.unflatten(_loop(go, advance, group, copies)([*step.consts, *test.consts], start))
 
 
-def where_needed(
-    needed: Array, function: Callable[[], Any], otherwise: Any, group: int = GROUP, copies: RowCopies = COPIES
-) -> Any:
+def where_needed(needed: Array, function: Callable[[], Any], otherwise: Any, copies: RowCopies = COPIES) -> Any:
     """Return `function()` where it is `needed`, else `otherwise`; in a batch on a CPU, computed only for such worlds.
 
     Not differentiable.
     """
     start = needed, otherwise
-    return while_each(lambda s: s[0], lambda s: (jnp.zeros_like(s[0]), function()), start, group, copies)[1]
+    return while_each(lambda s: s[0], lambda s: (jnp.zeros_like(s[0]), function()), start, GROUP, copies)[1]
 
 
 def repeat(count: Array | int, body: Callable[[Array, Any], Any], state: Any) -> Any:

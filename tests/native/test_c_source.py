@@ -207,9 +207,8 @@ def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path
     jax.effects_barrier()
     assert any(operands[-1].any() for operands, *_ in seen)
     for (*leaves, count), plan, one in seen:
-        full, want, count = [x[None] for x in leaves], one[None], count[None]
-        s = pool.kernel_search(plan, (0,) * len(full), full)
-        leaves = full
+        s = pool.kernel_search(plan, (True,) * (len(leaves) + 1), [*leaves, count])
+        leaves, want, count = [x[None] for x in leaves], one[None], count[None]
         library = compiled(pool_source(s, len(count), want.shape[1]), tmp_path)
         found = np.ones_like(want)
         call(library.pool, *leaves, count.astype(np.int32), found)

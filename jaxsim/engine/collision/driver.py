@@ -79,7 +79,7 @@ def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
         kind[group.candidate] = k
 
     def find(x: NarrowInputs, _: Array, __: Array, some: list[PairGroup]) -> list[GroupContacts]:
-        return [contacts_of_group(m, x, pairs, g, c) for g, c in zip(some, x.contexts, strict=True)]
+        return [contacts_of_group(m, x, g, c) for g, c in zip(some, x.contexts, strict=True)]
 
     d, found = _entries(m, d, x, pairs, kind, pair_groups, find)
     return _fill_buffer(m, d, pairs, found)
@@ -215,11 +215,10 @@ def _apply_contact_filter(m: Model, d: Any, pairs: Candidates, found: GroupConta
 
 def _fill_buffer(m: Model, d: Any, pairs: Any, found: BufferEntries) -> tuple[Any, Array, Array]:
     """Fill the contact buffer; return data, the number of contacts found, and the number dropped."""
-    shared, parameters_of = parameters.contact_parameters(m, pairs)
 
     def contacts(shared: Any, rows: Any) -> tuple[dict[str, Array], tuple]:
         row, candidate = rows
-        fields = parameters_of(shared, jnp.maximum(candidate, 0))
+        fields = parameters.parameters_of_pairs(shared, jnp.maximum(candidate, 0))
         dist, pos, normal, *tangent = jnp.split(row, (1, 4, 7)[: row.shape[1] // 3], axis=1)
         frame = make_frame(normal, *(tangent or (None,)))
         exclude = (dist[:, 0] >= fields["includemargin"]).astype(jnp.int32)
@@ -228,6 +227,7 @@ def _fill_buffer(m: Model, d: Any, pairs: Any, found: BufferEntries) -> tuple[An
         return {k: jnp.where(real.reshape(-1, *[1] * (v.ndim - 1)), v, 0) for k, v in values.items()}, ()
 
     real = found.candidate >= 0
+    shared = parameters.pair_operands(m, pairs)
     out = over_rows(contacts, rows_in_use(real), shared, (found.row, found.candidate))[0]
     out["geom"] = jnp.where(real[:, None], out["geom"], -1)
     none = {name: jnp.full_like(getattr(d.contact, name), -1) for name in EMPTY_CONTACT if name not in out}

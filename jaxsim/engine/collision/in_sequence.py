@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.broad.bounds import Box, boxes_overlap, spheres_of_pairs
+from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_of_pairs
 from jaxsim.engine.collision.broad.sweep import SweptGeoms, near_of_list, swept_geoms
 from jaxsim.engine.collision.narrow import (
     BufferEntries,
@@ -29,7 +29,7 @@ from jaxsim.engine.collision.narrow import (
 )
 from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.engine.collision.table import Collider
-from jaxsim.math.arrays import gather, inner, matvec
+from jaxsim.math.arrays import gather, inner
 from jaxsim.math.safe import Array
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import UnsupportedPrimitive, c_type
@@ -196,13 +196,8 @@ def _bounds_touch(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> A
         pos, reach = gather(x.pos, geom), gather(x.geom_rbound, geom)
         return inner((pos[1] - pos[0])[None], gather(x.mat, geom[:1])[0, :, 2])[0] <= margin + reach[1]
     if has_box_test(kind.collider):
-        return boxes_overlap(_box(x, geom[:1]), _box(x, geom[1:]), margin[None])[0]
+        return boxes_touch(x, x.pos, x.mat, margin[None], geom[:1], geom[1:])[0]
     return jnp.array(True)
-
-
-def _box(x: NarrowInputs, geom: Array) -> Box:
-    pos, mat, aabb = (gather(y, geom) for y in (x.pos, x.mat, x.geom_aabb))
-    return Box(pos + matvec(mat, aabb[:, :3]), mat, aabb[:, 3:])
 
 
 def _contacts_of_pair(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> Array:

@@ -14,7 +14,6 @@ from jax import lax
 
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
-from jaxsim.engine.collision.broad.pairs import Candidates
 from jaxsim.engine.collision.buffer_jvp import (
     ContactOrigin,
     GeomPoses,
@@ -107,7 +106,7 @@ def is_counted(collider: Collider) -> bool:
     return collider.searches or collider.expensive
 
 
-def contacts_of_group(m: Any, x: NarrowInputs, pairs: Candidates, group: PairGroup, context: Any) -> GroupContacts:
+def contacts_of_group(m: Any, x: NarrowInputs, group: PairGroup, context: Any) -> GroupContacts:
     """Compute the contacts of a group of listed pairs."""
     assert group.candidate is not None and group.capacity is not None  # the pairs are listed
     geom, margin = group.geom, take(x.margin, group.candidate)

@@ -1,6 +1,5 @@
 """Contact parameters: margins of all candidates; friction, solref and others only of contacts in the buffer."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,7 +11,6 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.safe import Array
 
-MIX_ALL_MAX_CANDIDATES = 4096  # up to this many candidates, all are mixed and contacts gather rows
 # index of a geom's friction coefficient for each of the five of a contact
 FRICTION_INDEX = np.array([0, 0, 1, 2, 2], np.int32)
 MIXED = ("solmix", "solref", "friction", "solimp", "gap")  # fields of geoms and flexes that are mixed
@@ -31,48 +29,6 @@ def margins(m: Any, pairs: Candidates) -> Array:
     return jnp.where(pairs.pair >= 0, explicit, margin)
 
 
-def condims(m: Any, pairs: Candidates) -> np.ndarray:
-    """Return the condim of each candidate: of the geom with priority, else the greater one; or the explicit pair's."""
-    d1, d2 = m.geom_condim[pairs.geom].T
-    p1, p2 = m.geom_priority[pairs.geom].T
-    dim = np.where(p1 > p2, d1, np.where(p1 < p2, d2, np.maximum(d1, d2)))
-    return np.where(pairs.pair >= 0, m.pair_dim[np.maximum(pairs.pair, 0)], dim) if m.npair else dim
-
-
-def contact_parameters(m: Any, pairs: Any) -> tuple[Any, Callable[[Any, Array], dict[str, Array]]]:
-    """Return arrays, and the function of these and of indices of pairs (k,) that returns parameters of contacts.
-
-    These are includemargin, friction, solref, solreffriction, solimp, the dimension `dim` and `geom` (k, 2). With at
-    most `MIX_ALL_MAX_CANDIDATES` candidates, the parameters of all are mixed once for the model, which a batch of
-    worlds shares. Each contact then gathers one row.
-    """
-    shared = m, _table([getattr(m, f"geom_{name}") for name in MIXED]), pairs
-    if not isinstance(pairs, Candidates) or len(pairs.pair) > MIX_ALL_MAX_CANDIDATES:
-        return shared, _of_pairs
-    static = np.column_stack([condims(m, pairs), pairs.geom]).astype(np.int32)
-    every = mix_parameters(m, pairs)
-    shapes = [v.shape[1:] for v in every.values()]
-    widths = np.cumsum([v[0].size for v in every.values()])[:-1]
-
-    def of_table(table: Array, candidate: Array) -> dict[str, Array]:
-        parts = jnp.split(gather(table, candidate), widths, axis=1)
-        chosen = gather(jnp.asarray(static), candidate)
-        fields = {k: x.reshape(-1, *shape) for k, shape, x in zip(every, shapes, parts, strict=True)}
-        return fields | {"dim": chosen[:, 0], "geom": chosen[:, 1:]}
-
-    return _table(list(every.values())), of_table
-
-
-def mix_parameters(m: Any, pairs: Candidates) -> dict[str, Array]:
-    """Mix the contact parameters of candidates (n,): includemargin, friction, solref, solreffriction, solimp."""
-    p1, p2 = m.geom_priority[pairs.geom].T
-    pair = jnp.asarray(pairs.pair) if m.npair else None
-    table = _table([getattr(m, f"geom_{name}") for name in MIXED])
-    return _mix_parameters(
-        m, table, jnp.asarray(pairs.geom), pair, jnp.asarray(np.sign(p1 - p2))[:, None], margins(m, pairs)
-    )
-
-
 def margin_of(m: Any, geom: Array, pair: Array) -> Array:
     """Return margins (k,) of pairs known at run time only: geoms (k, 2), explicit pair (k,) or -1."""
     if m.opt.enableflags & EnableBit.OVERRIDE:
@@ -86,38 +42,34 @@ def max_margin(m: Any) -> Array:
     return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else 2 * jnp.max(m.geom_margin)
 
 
-def _of_pairs(shared: Any, index: Array) -> dict[str, Array]:
-    """Return parameters, dimension and geoms of contacts of pairs with these indices (k,)."""
-    m, table, pairs = shared
+def pair_operands(m: Any, pairs: Any) -> tuple[Any, Array, Any]:
+    """Return what `parameters_of_pairs` reads: the model, a table of geoms, and the pairs."""
+    return m, _table([getattr(m, f"geom_{name}") for name in MIXED]), pairs
+
+
+def parameters_of_pairs(operands: tuple[Any, Array, Any], index: Array) -> dict[str, Array]:
+    """Return parameters of contacts of pairs with these indices (k,), given `pair_operands`.
+
+    These are includemargin, friction, solref, solreffriction, solimp, the dimension `dim` and `geom` (k, 2).
+    """
+    m, table, pairs = operands
     geom, pair = gather(jnp.asarray(pairs.geom), index), gather(jnp.asarray(pairs.pair), index)
     (d1, d2), (p1, p2) = (gather(jnp.asarray(x), geom).T for x in (m.geom_condim, m.geom_priority))
     dim = jnp.where(p1 > p2, d1, jnp.where(p1 < p2, d2, jnp.maximum(d1, d2)))
     if m.npair:
         dim = jnp.where(pair >= 0, gather(jnp.asarray(m.pair_dim), jnp.maximum(pair, 0)), dim)
-    mixed = _mix_parameters(m, table, geom, pair, jnp.sign(p1 - p2)[:, None], margin_of(m, geom, pair))
-    return mixed | {"dim": dim, "geom": geom}
+    margin = margin_of(m, geom, pair)
+    out, gap = _mix_sides(table, geom, jnp.sign(p1 - p2)[:, None])
+    if m.npair:
+        explicit, pair = pair >= 0, jnp.maximum(pair, 0)
+        out = {k: jnp.where(explicit[:, None], gather(getattr(m, f"pair_{k}"), pair), v) for k, v in out.items()}
+        gap = jnp.where(explicit, gather(m.pair_gap, pair), gap)
+    return _overridden(m, out) | {"includemargin": margin - gap, "dim": dim, "geom": geom}
 
 
 def _table(columns: list[Array]) -> Array:
     """Return the columns (n, ...) side by side (n, k)."""
     return jnp.concatenate([jnp.reshape(x, (len(x), -1)) for x in columns], axis=1)
-
-
-def _mix_parameters(
-    m: Any, table: Array, geom: Array, pair: Array | None, priority: Array, margin: Array
-) -> dict[str, Array]:
-    """Mix the fields of `mix_parameters` for geoms (k, 2), explicit pairs (k,) and margins (k,).
-
-    `table` holds the fields `MIXED` of geoms. `priority` (k, 1) is positive where the first geom has priority, negative
-    where the second has, else zero.
-    """
-    out, gap = _mix_sides(table, geom, priority)
-    if m.npair:
-        assert pair is not None
-        explicit, pair = pair >= 0, jnp.maximum(pair, 0)
-        out = {k: jnp.where(explicit[:, None], gather(getattr(m, f"pair_{k}"), pair), v) for k, v in out.items()}
-        gap = jnp.where(explicit, gather(m.pair_gap, pair), gap)
-    return _overridden(m, out) | {"includemargin": margin - gap}
 
 
 def mix_with_flexes(m: Any, side: Array, within: Array) -> dict[str, Array]:

@@ -42,7 +42,7 @@ def set_const(m: Model) -> Model:
     """
     tree = tables.tree(m)
     m = m.replace(body_subtreemass=subtree_sum(tree, m.body_mass[:, None])[:, 0])
-    d = com_pos(m, kinematics(m, _data(m)))
+    d = com_pos(m, kinematics(m, allocate(m)))
     d = transmission(m, crb(m, tendon(m, d)))
     inverses = [inverse_blocks(take_or_zero(d.M, block.full)) for block in tables.inertia_blocks(m)]
     m = m.replace(
@@ -55,10 +55,6 @@ def set_const(m: Model) -> Model:
     m = m.replace(**_driven(m, d, inverses), eq_data=_equalities(m, d), **_cameras(m, d), **_lights(m, d))
     m = m.replace(actuator_biasprm=_damping_ratio(m, d), **flex_constants(m, d, inverses))
     return _springs(_statistics(m, d), d)
-
-
-def _data(m: Model) -> Data:
-    return allocate(m)
 
 
 def _mass_diagonal(m: Model, d: Data) -> Array:
@@ -179,7 +175,7 @@ def _equalities(m: Model, d: Data) -> Array:
     kept = xp.where(given, quat_normalize(xp.where(given, quat, relative)), relative)
     weld = xp.concatenate([data[:, :3], xp.where(given, data[:, 3:6], anchor), kept, data[:, 10:]], axis=-1)
     joined = xp.concatenate([data[:, :3], anchor, data[:, 6:]], axis=-1)
-    sites = (connect & (m.eq_objtype == ObjType.SITE)[:, None]) | False
+    sites = connect & (m.eq_objtype == ObjType.SITE)[:, None]
     return xp.where(bodies, xp.where(connect, joined, weld), xp.where(sites, 0, data))
 
 
@@ -310,6 +306,6 @@ def _springs(m: Model, d: Data) -> Model:
         return m
     xp = xp_of(m.tendon_lengthspring)
     if not (is_numpy(m.qpos_spring, d.qpos) and np.array_equal(m.qpos_spring, d.qpos)):
-        d = tendon(m, com_pos(m, kinematics(m, _data(m).replace(qpos=m.qpos_spring))))
+        d = tendon(m, com_pos(m, kinematics(m, allocate(m).replace(qpos=m.qpos_spring))))
     missing = xp.all(m.tendon_lengthspring == -1, axis=1, keepdims=True)
     return m.replace(tendon_lengthspring=xp.where(missing, d.ten_length[:, None], m.tendon_lengthspring))

@@ -215,7 +215,7 @@ def _contact_group(m: Model, d: Data, layout: Layout) -> RowGroup:
     nrow = 1 if layout.pyramidal else layout.nfacet  # rows computed per contact
     frictional = np.arange(nrow) > 0
     if layout.flexes:
-        weight = contact_sides(m, d, layout).inverse_inertia
+        weight = contact_sides(m, d).inverse_inertia
     else:
         weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
     sliding = contact.friction[:, 0]

@@ -227,7 +227,7 @@ def _solve_by_search(
     fixed = lax.stop_gradient(numbers)
     diagonal = sum_into(to_rows, jnp.where(row == col, fixed[0], 0))
     for (scaled, turned), cells in zip(fixed[2], elements, strict=True):
-        diagonal = diagonal - _own(cells, scaled, turned, fixed[1], local, to_dofs)
+        diagonal = diagonal - _own(cells, scaled, turned, fixed[1], to_dofs)
     diagonal = jnp.maximum(diagonal, jnp.finfo(wanted.dtype).tiny)
 
     def search(_: Any, b: Array) -> Array:
@@ -236,7 +236,7 @@ def _solve_by_search(
     return lax.custom_linear_solve(partial(times, *numbers), wanted, search, symmetric=True)
 
 
-def _own(cells: Cells, scaled: Array, turned: Array, jacobian: Array, local: np.ndarray, to_dofs: Bins) -> Array:
+def _own(cells: Cells, scaled: Array, turned: Array, jacobian: Array, to_dofs: Bins) -> Array:
     """Approximate the diagonal of J' K J by each node's own block."""
     n, k = cells.node.shape
     block = scaled.reshape(n, k, 3, k, 3)[:, np.arange(k), :, np.arange(k)]  # (k, n, 3, 3)

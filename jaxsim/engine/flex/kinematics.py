@@ -41,7 +41,7 @@ def _in_bodies(m) -> np.ndarray:
     return np.flatnonzero(m.flex_interp[tables.vertex_flex(m)] == 0)
 
 
-def points_of_bodies(m: Model, d: Data, body: np.ndarray, local: Array, centered: np.ndarray) -> Array:
+def points_of_bodies(d: Data, body: np.ndarray, local: Array, centered: np.ndarray) -> Array:
     """Return the global positions (n, 3) of points with these `local` positions in bodies.
 
     Points that are `centered` are at the origins of their bodies.
@@ -55,7 +55,7 @@ def points_of_bodies(m: Model, d: Data, body: np.ndarray, local: Array, centered
 
 def node_positions(m: Model, d: Data) -> Array:
     """Compute the global positions (nflexnode, 3) of the nodes of all interpolated flexes."""
-    return points_of_bodies(m, d, m.flex_nodebodyid, m.flex_node, m.flex_centered[tables.node_flex(m)])
+    return points_of_bodies(d, m.flex_nodebodyid, m.flex_node, m.flex_centered[tables.node_flex(m)])
 
 
 @per_structure
@@ -80,7 +80,7 @@ def _vertices(m: Model, d: Data) -> Array:
     own, parts = _in_bodies(m), []
     if len(own):
         centered = m.flex_centered[tables.vertex_flex(m)[own]]
-        parts.append((own, points_of_bodies(m, d, m.flex_vertbodyid[own], take(m.flex_vert, own), centered)))
+        parts.append((own, points_of_bodies(d, m.flex_vertbodyid[own], take(m.flex_vert, own), centered)))
     node = node_positions(m, d) if m.nflexnode else None
     for lattice in tables.lattices(m):
         carrier, weight = vertex_nodes(m, lattice)

@@ -20,7 +20,7 @@ from jaxsim.engine.flex.polar import rotation
 from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.engine.structure.flex_interpolation import polynomials, slopes
-from jaxsim.math.arrays import einsum, gather, inner, matvec, matvec_t, take
+from jaxsim.math.arrays import einsum, gather, inner, matvec, matvec_t, merge, take
 from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import cross, quat_normalize, quat_rotate, quat_to_mat
 from jaxsim.math.safe import Array, norm, xp_of
@@ -272,8 +272,7 @@ def _on_dofs(m: Model, d: Data, position: Array, force: Array) -> Array:
     apart = take(force, aside)
     if len(targets.tested):
         away = (take(m.flex_node, targets.tested) != 0).any(1)[:, None]
-        mask = xp.ones((m.nflexnode, 1), bool)
-        mask = _replaced(mask, targets.tested, ~away)
+        mask = merge(np.ones((m.nflexnode, 1), bool), targets.tested, ~away)
         direct = xp.where(mask, force, 0)
         apart = xp.concatenate([apart[: len(targets.pinned)], xp.where(away, apart[len(targets.pinned) :], 0)])
     out = sum_into(targets.direct, direct.reshape(-1))
@@ -281,13 +280,6 @@ def _on_dofs(m: Model, d: Data, position: Array, force: Array) -> Array:
         point = take(position, aside)
         out = out + apply_wrench(m, d, apart, xp.zeros_like(apart), point, m.flex_nodebodyid[aside])
     return out
-
-
-def _replaced(x: Array, index: np.ndarray, rows: Array) -> Array:
-    if isinstance(x, np.ndarray):
-        x[index] = rows
-        return x
-    return x.at[index].set(rows)
 
 
 def lattice_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array, Array] | None:

@@ -64,7 +64,7 @@ def touched_trees(m: Model, d: Data) -> TouchedTrees:
     if not layout.ncontact:
         return TouchedTrees(general, jnp.zeros((0, 2), jnp.int32), single)
     if layout.flexes:
-        body, weight, _ = contact_sides(m, d, layout)
+        body, weight, _ = contact_sides(m, d)
         trees = jnp.where(weight != 0, jnp.asarray(m.body_treeid)[body], -1)
     else:
         trees = jnp.asarray(m.body_treeid)[contact_bodies(m, d)]

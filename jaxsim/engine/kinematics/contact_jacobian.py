@@ -48,6 +48,18 @@ def point_wrench(direction: Array, arm: Array) -> Array:
     return jnp.concatenate([cross(arm, direction), direction], axis=-1)
 
 
+def frame_wrenches(frame: Array, arm: Array, condim: int) -> Array:
+    """Return the wrenches (n, condim, ..., 6) of the rows of contacts, whose axes are `frame` (n, 3, ..., 3).
+
+    They are unit forces along the axes at `arm`, then unit torques about them.
+    """
+    force, spin = frame[:, : min(condim, 3)], frame[:, : max(condim - 3, 0)]
+    wrench = point_wrench(force, jnp.broadcast_to(arm, force.shape))
+    if condim <= 3:
+        return wrench
+    return jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
+
+
 def contact_bodies(m: Model, d: Data) -> Array:
     """Return the bodies (ncontact, 2) of the two geoms of each contact, the world in empty slots."""
     geom = jnp.maximum(d.contact.geom, 0)
@@ -67,20 +79,15 @@ def contact_jacobian(m: Model, d: Data, layout: Layout, axes: tuple[Array, Array
     normal, 1 and 2 the tangents, 3 the rotation about the normal, 4 and 5 about the tangents.
     """
     contact = d.contact
-    affects, moves = (_affected_by_flexes if layout.flexes else _affected)(m, d, layout)
+    affects, moves = (_affected_by_flexes if layout.flexes else _affected)(m, d)
     axes, point = dof_axes(m, d) if axes is None else axes
-    frame = contact.frame.reshape(-1, 3, 3)
-    arm = (contact.pos - point)[:, None, :]
-    wrench = point_wrench(frame[:, : min(layout.condim, 3)], jnp.broadcast_to(arm, frame.shape)[:, : layout.condim])
-    if layout.condim > 3:
-        spin = frame[:, : layout.condim - 3]
-        wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
+    wrench = frame_wrenches(contact.frame.reshape(-1, 3, 3), (contact.pos - point)[:, None, :], layout.condim)
     used = jnp.arange(layout.condim, dtype=jnp.int32) < contact.dim[:, None]
     wrench = jnp.where(used[..., None], wrench, 0)
     return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
 
 
-def _affected(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+def _affected(m: Model, d: Data) -> tuple[Array, Array]:
     """Return the signs with which dofs separate the sides of contacts (ncontact, nv): 1, -1 or 0.
 
     And a mask of dofs.
@@ -91,9 +98,9 @@ def _affected(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     return jnp.where(moves, jnp.where(second, 1, -1), 0).astype(d.qpos.dtype), moves
 
 
-def _affected_by_flexes(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+def _affected_by_flexes(m: Model, d: Data) -> tuple[Array, Array]:
     """Compute `_affected` for sides that may be weighted sums of bodies."""
-    sides = contact_sides(m, d, layout)
+    sides = contact_sides(m, d)
     weights = jnp.where(moving_dofs(m, sides.body), sides.weight[..., None], 0)
     return jnp.sum(weights, axis=1), jnp.any(weights != 0, axis=1)
 
@@ -103,7 +110,7 @@ def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
     used = np.arange(layout.condim, dtype=np.int32) < d.contact.dim[:, None]
     bodies, weight = contact_bodies(m, d), None
     if layout.flexes:
-        bodies, weight, _ = contact_sides(m, d, layout)
+        bodies, weight, _ = contact_sides(m, d)
     return ContactParts(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, weight, m.structure)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.layout import ELEMENT_VERTICES, Layout, side_widths
+from jaxsim.core.layout import ELEMENT_VERTICES, side_widths
 from jaxsim.core.structure import geom_bodies
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.structure import flex_tables as tables
@@ -33,7 +33,7 @@ class ContactSides(NamedTuple):
     inverse_inertia: Array
 
 
-def contact_sides(m: Any, d: Any, layout: Layout) -> ContactSides:
+def contact_sides(m: Any, d: Any) -> ContactSides:
     """Return the sides of all contacts of a model with flexes."""
     parts = [_side(m, d, k, width) for k, width in enumerate(side_widths(m))]
     used = (d.contact.dim > 0)[:, None]

@@ -262,7 +262,7 @@ def _targets(m: Model, d: Data, mode: np.ndarray, target: np.ndarray) -> tuple[n
     return aimed[:, None], xp.where(com, take(d.subtree_com, at), take(d.xpos, at))
 
 
-def _tracked(m: Model, d: Data, mode: np.ndarray, body: np.ndarray, pos: Array, pos0: Array, poscom0: Array) -> Array:
+def _tracked(d: Data, mode: np.ndarray, body: np.ndarray, pos: Array, pos0: Array, poscom0: Array) -> Array:
     """Return positions: `pos`, or at a constant offset from a body or from a subtree's centre of mass."""
     xp = xp_of(d.xpos)
     track, com = (mode == CamLightType.TRACK)[:, None], (mode == CamLightType.TRACKCOM)[:, None]
@@ -277,7 +277,7 @@ def _cameras(m: Model, d: Data) -> Data:
     xp = xp_of(d.xpos)
     body, mode = m.cam_bodyid, m.cam_mode
     pos, mat = to_global(d.xpos, d.xquat, d.xmat, body, m.cam_pos, m.cam_quat)
-    pos = _tracked(m, d, mode, body, pos, m.cam_pos0, m.cam_poscom0)
+    pos = _tracked(d, mode, body, pos, m.cam_pos0, m.cam_poscom0)
     tracking = np.isin(mode, (CamLightType.TRACK, CamLightType.TRACKCOM))[:, None]
     if tracking.any():
         mat = xp.where(tracking, m.cam_mat0, mat)
@@ -297,7 +297,7 @@ def _lights(m: Model, d: Data) -> Data:
     mat = take(d.xmat.reshape(-1, 3, 3), body)
     pos = take(d.xpos, body) + matvec(mat, m.light_pos)
     direction = matvec(mat, m.light_dir)
-    pos = _tracked(m, d, mode, body, pos, m.light_pos0, m.light_poscom0)
+    pos = _tracked(d, mode, body, pos, m.light_pos0, m.light_poscom0)
     tracking = np.isin(mode, (CamLightType.TRACK, CamLightType.TRACKCOM))[:, None]
     if tracking.any():
         direction = xp.where(tracking, m.light_dir0, direction)

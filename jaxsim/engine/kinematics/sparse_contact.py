@@ -7,7 +7,7 @@ mass of each body's tree, are stored in `efc.J_contact`, where small models have
 the first side, and the weights of bodies that carry an element of a flex.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,10 @@ from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
+from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, frame_wrenches
 from jaxsim.engine.kinematics.contact_sides import contact_sides
 from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import einsum, gather, inner, take
-from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, short_sum
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum, subtree_sum
 
@@ -33,14 +33,9 @@ class ContactOperator(NamedTuple):
     cdof: Array
 
 
-def bodies_of(structure: Any, geom: Array) -> Array:
-    """Return the bodies (ncontact, 2) of the geoms of contacts, the world in empty slots."""
-    return gather(jnp.asarray(structure.geom_bodyid), jnp.maximum(geom, 0))
-
-
 def make_operator(d: Data, layout: Layout) -> ContactOperator:
     """Return the operator from the results of `make_constraint` in `d`."""
-    body = d.efc.bodies if layout.flexes else bodies_of(layout.structure, d.contact.geom)
+    body = d.efc.bodies if layout.flexes else contact_bodies(layout.structure, d)
     return ContactOperator(d.efc.J_contact, body, d.cdof)
 
 
@@ -62,22 +57,18 @@ def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, A
     """
     contact, condim = d.contact, layout.condim
     if layout.flexes:
-        body, weight, _ = contact_sides(m, d, layout)
+        body, weight, _ = contact_sides(m, d)
         moves = jnp.any((weight != 0) & (gather(jnp.asarray(last_dof(m)), body) >= 0), axis=1)
         stored, sign = body, weight[:, None, :, None]
     else:
-        body = bodies_of(m, contact.geom)
+        body = contact_bodies(m, d)
         last = gather(jnp.asarray(last_dof(m)), body)
         moves = (last[:, 0] != last[:, 1]) & (contact.dim > 0)
         stored, sign = d.efc.bodies, np.array([-1.0, 1.0], contact.dist.dtype)[:, None]
     point = gather(d.subtree_com, gather(jnp.asarray(m.body_rootid), body))
     arm = (contact.pos[:, None] - point)[:, None]  # (ncontact, 1, nside, 3)
-    frame = contact.frame.reshape(-1, 3, 1, 3)
-    force = jnp.broadcast_to(frame[:, : min(condim, 3)], (len(frame), min(condim, 3), layout.nside, 3))
-    wrench = jnp.concatenate([cross(jnp.broadcast_to(arm, force.shape), force), force], axis=-1)
-    if condim > 3:
-        spin = jnp.broadcast_to(frame[:, : condim - 3], (len(frame), condim - 3, layout.nside, 3))
-        wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
+    frame = jnp.broadcast_to(contact.frame.reshape(-1, 3, 1, 3), (len(body), 3, layout.nside, 3))
+    wrench = frame_wrenches(frame, arm, condim)
     used = (np.arange(condim) < contact.dim[:, None]) & moves[:, None]
     return jnp.where(used[..., None, None], sign * wrench, 0), moves, stored
 

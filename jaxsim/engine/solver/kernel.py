@@ -141,7 +141,7 @@ def on_core(
 
 def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     layout, dtype = plan.layout, operands[0].dtype
-    numbers = memory_of_world(layout, dtype)
+    numbers = memory_of_world(layout)
     shape = kernels.lanes_for(layout.nv)
     apart = numbers if numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
     source = solver_source(plan, worlds, dtype, count, shape, apart)
@@ -185,7 +185,7 @@ def _constants(layout: Layout, limits: primal.IterationLimits) -> dict[str, Any]
     }
 
 
-def memory_of_world(layout: Layout, dtype: Any) -> int:
+def memory_of_world(layout: Layout) -> int:
     """Return the largest size of the memory shared by the lanes of a world.
 
     It is AT_END of `problem.cu` for a warp or more of lanes, in numbers.

@@ -31,10 +31,10 @@ from jaxsim.engine.solver.problem import (
     Curvature,
     contact_blocks,
     curvature,
-    force,
+    gradient,
+    hessian_times,
     residual,
 )
-from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array
 from jaxsim.native import world_program
 from jaxsim.native.expressions import UnsupportedPrimitive
@@ -46,17 +46,6 @@ MOST_DOFS = 6000  # a factor by rows as wide as the model
 DIRECT = 50  # most that elimination may cost, in rounds of conjugate gradients
 PRECISE = 1e-10  # tolerance below which conjugate gradients are too inexact for a stiff problem
 DIRECT_IF_PRECISE = 5000  # most that elimination may cost then, in rounds
-
-
-def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
-    """Compute (M + J' s'' J) x."""
-    z = p.J.times(x)
-    weighted = c.weight * z
-    if c.blocks is not None:
-        start = layout.offsets[3]
-        frame = einsum("cij,cj->ci", c.blocks, z[start:].reshape(layout.ncontact, layout.condim))
-        weighted = jnp.concatenate([weighted[:start], frame.reshape(-1)])
-    return p.M.times(x) + p.J.transpose_times(weighted)
 
 
 def direction(
@@ -156,12 +145,7 @@ def solve(
 def _solve_jvp(layout: Layout, limits: IterationLimits, primals: tuple, tangents: tuple) -> tuple:
     p, *rest = primals
     acc, niter = solve(layout, limits, p, *rest)
-
-    def gradient(q: ConstraintProblem) -> Array:
-        push = q.J.transpose_times(force(layout, q, residual(layout, q, acc)))
-        return q.M.times(acc) - q.qfrc_smooth - push
-
-    _, dg = jax.jvp(gradient, (p,), (tangents[0],))
+    _, dg = jax.jvp(lambda q: gradient(layout, q, acc), (p,), (tangents[0],))
     c = curvature(layout, p, residual(layout, p, acc))
     fixed_p, fixed_c = jax.lax.stop_gradient((p, c))
     exact = 10 * float(jnp.finfo(acc.dtype).eps)

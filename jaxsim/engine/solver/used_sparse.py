@@ -276,7 +276,7 @@ def _direction(
 
     def inexact(z: Array) -> Array:
         precision, gain = needed_precision(layout, settings, s.grad)
-        times = partial(_hessian_times, layout, a, h, *_curvature(layout, a, s.r))
+        times = partial(_hessian_times, a, h, *_curvature(layout, a, s.r))
         return conjugate_gradients(times, partial(substituted, f), -s.grad, precision, jnp.bool_(False), gain, z)
 
     return lax.cond(trees, inexact, lambda z: z, substituted(f, -s.grad)), trees
@@ -298,7 +298,7 @@ def _curvature(layout: Layout, a: Rows, r: Array) -> tuple[Array, Array]:
     return scalar_weights(a, r), a.contact.each(contact, lax.empty((len(a.contact.index), size), r.dtype))
 
 
-def _hessian_times(layout: Layout, a: Rows, h: LowerRows, weight: Array, blocks: Array, x: Array) -> Array:
+def _hessian_times(a: Rows, h: LowerRows, weight: Array, blocks: Array, x: Array) -> Array:
     """Compute (M + J' s'' J) x."""
 
     def unit(k: Array, y: Array) -> Array:

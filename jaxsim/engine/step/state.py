@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.allocate import reset_to_keyframe
-from jaxsim.core.data import Data
-from jaxsim.core.model import Model
+from jaxsim.core.data import DATA_FIELDS, Data
+from jaxsim.core.model import SIZES, Model
+from jaxsim.core.struct import evaluate
 from jaxsim.core.types import State
 from jaxsim.engine.step.initial import reset_data
 from jaxsim.interface.public import public
@@ -34,23 +35,8 @@ def _parts(m: Model, sig: int) -> list[tuple[str, tuple[int, ...]]]:
     """Return the names and shapes of the parts of a signature, in order."""
     if not 0 <= sig & ~PLASTIC < 1 << len(FIELDS):
         raise ValueError(f"invalid state signature {sig}: it has bits beyond those of mjtState")
-    shapes = {
-        "time": (),
-        "qpos": (m.nq,),
-        "qvel": (m.nv,),
-        "act": (m.na,),
-        "history": (m.nhistory,),
-        "qacc_warmstart": (m.nv,),
-        "ctrl": (m.nu,),
-        "qfrc_applied": (m.nv,),
-        "xfrc_applied": (m.nbody, 6),
-        "eq_active": (m.neq,),
-        "mocap_pos": (m.nmocap, 3),
-        "mocap_quat": (m.nmocap, 4),
-        "userdata": (m.nuserdata,),
-        "plugin_state": (m.npluginstate,),
-    }
-    return [(name, shapes[name]) for bit, name in FIELDS.items() if sig & bit]
+    sizes, shapes = {n: getattr(m, n) for n in SIZES}, {f.name: f.shape for f in DATA_FIELDS}
+    return [(name, evaluate(shapes[name], sizes)) for bit, name in FIELDS.items() if sig & bit]
 
 
 def _split(m: Model, state: Array, sig: int) -> dict[str, Array]:

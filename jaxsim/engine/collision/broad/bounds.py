@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take
+from jaxsim.math.arrays import gather, inner, matmul_t, matvec, matvec_t, take
 from jaxsim.math.safe import Array
 
 
@@ -47,7 +47,7 @@ def boxes_touch(m: Any, pos: Array, mat: Array, margin: Array, g1: Array, g2: Ar
 def boxes_overlap(a: Box, b: Box, margin: Array) -> Array:
     """Return whether boxes overlap within a margin (n,) along the axes of either: 6 of the 15 separating axes."""
     gap = b.centre - a.centre
-    cosines = abs((a.mat[:, :, :, None] * b.mat[:, :, None, :]).sum(axis=1))
+    cosines = abs(matmul_t(a.mat, b.mat))
     separated1 = abs(matvec_t(a.mat, gap)) - margin[:, None] > a.half + matvec(cosines, b.half)
     separated2 = abs(matvec_t(b.mat, gap)) - margin[:, None] > b.half + matvec_t(cosines, a.half)
     return ~(separated1 | separated2).any(axis=1)

@@ -20,17 +20,12 @@ class Candidates(NamedTuple):
 
 def candidates(m) -> Candidates:
     """Return all pairs that pass the static filters, in MuJoCo's order; depends on the model's structure only."""
-    return _candidates(m.structure, m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT))
-
-
-@lru_cache(maxsize=64)
-def listed_candidates(m, flags: int, grid: tuple[int, ...]) -> Candidates:
-    """Return the candidates except dynamic pairs within the geoms `grid`, which the broad phase finds at run time."""
-    return _candidates(m, flags, grid)
+    return listed_candidates(m.structure, m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT))
 
 
 @lru_cache(maxsize=256)
-def _candidates(m, flags: int, grid: tuple[int, ...] = ()) -> Candidates:
+def listed_candidates(m, flags: int, grid: tuple[int, ...] = ()) -> Candidates:
+    """Return the candidates except dynamic pairs within the geoms `grid`, which the broad phase finds at run time."""
     g1, g2 = _dynamic_pairs(m, not flags & DisableBit.FILTERPARENT, grid)
     explicit = np.stack([m.pair_geom1, m.pair_geom2], axis=-1).astype(np.int64).reshape(-1, 2)
     both = np.sort(explicit, axis=1)

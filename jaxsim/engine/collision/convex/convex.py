@@ -33,6 +33,7 @@ from jaxsim.engine.collision.convex.support import (
     ROUND_TYPES,
     ConvexShape,
     Hulls,
+    are_polyhedra,
     centre,
     farthest_point,
     is_type,
@@ -495,7 +496,7 @@ def witness_search(
     determine the result.
     """
     types, iterations, tolerance = settings.types, settings.iterations, tables.tolerance
-    discrete = (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
+    discrete = are_polyhedra(a, b)
     radius = [jnp.where(is_type(s.type, ROUND_TYPES), s.size[0] + 0.5 * s.margin, 0) for s in (a, b)]
     any_round = is_type(a.type, ROUND_TYPES) | is_type(b.type, ROUND_TYPES)
     start = split(centre(a) - centre(b))

@@ -63,14 +63,9 @@ def _edge_codes(verts: np.ndarray) -> np.ndarray:
     return _edge_code(verts, place // 3, place % 3)
 
 
-def _padded(x: np.ndarray) -> np.ndarray:
-    """Rows of a polytope's faces, as many as all have."""
-    return np.resize(x, (INITIAL_FACES, 3))
-
-
 INITIAL = SEGMENT_POLYTOPE, TRIANGLE_POLYTOPE, TETRAHEDRON_POLYTOPE
-POLYTOPES = np.stack([_padded(p) for p in INITIAL])
-POLYTOPE_EDGES = np.stack([_padded(_edge_codes(p)) for p in INITIAL])
+POLYTOPES = np.stack([np.resize(p, (INITIAL_FACES, 3)) for p in INITIAL])
+POLYTOPE_EDGES = np.stack([np.resize(_edge_codes(p), (INITIAL_FACES, 3)) for p in INITIAL])
 OF_SEGMENT, OF_TRIANGLE, OF_TETRAHEDRON = range(3)
 FACES_OF_KIND = np.array([6, 6, 4], np.int32)
 

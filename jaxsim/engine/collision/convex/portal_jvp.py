@@ -21,19 +21,18 @@ from jaxsim.engine.collision.convex.portal import MprContact, Portal, nearest_we
 from jaxsim.engine.collision.convex.sensitivity import (
     SolvedWitness,
     WitnessPoints,
+    numbers_of,
     round_part_support,
     solved_witness,
     surface_feature,
     witness,
 )
-from jaxsim.engine.collision.convex.support import POLYHEDRON_TYPES, ConvexShape, centre, is_type
+from jaxsim.engine.collision.convex.support import POLYHEDRON_TYPES, ConvexShape, are_polyhedra, centre, is_type
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-
-DIFFERENTIABLE_FIELDS = ("pos", "mat", "size", "vert", "corner", "margin")  # of a shape
 
 
 def mpr_contact_jvp(
@@ -47,25 +46,14 @@ def mpr_contact_jvp(
 ) -> MprContact:
     """Compute tangents of a contact, given the tangents `a_dot`, `b_dot` of its shapes."""
 
-    def jvp_along(function: Callable) -> Any:
-        def of_numbers(*numbers: tuple) -> Any:
-            sides = [
-                s._replace(**dict(zip(DIFFERENTIABLE_FIELDS, x, strict=True)))
-                for s, x in zip((a, b), numbers, strict=True)
-            ]
-            return function(*sides)
+    shapes, numbers, numbers_dot = numbers_of(a, b, (a_dot, b_dot))
 
-        at, tangents = [
-            tuple(tuple(getattr(s, n) for n in DIFFERENTIABLE_FIELDS) for s in pair)
-            for pair in ((a, b), (a_dot, b_dot))
-        ]
-        return jax.jvp(of_numbers, at, tangents)[1]
+    def jvp_along(function: Callable) -> Any:
+        return jax.jvp(lambda x: function(*shapes(x)), (numbers,), (numbers_dot,))[1]
 
     out = jvp_along(partial(_carried_contact, portal, a, b))
     if not set(types) <= set(POLYHEDRON_TYPES):
-        polyhedra = (
-            (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
-        )
+        polyhedra = are_polyhedra(a, b)
         solved = _ray_exit(a, b, portal)
 
         def ray_exit(a: ConvexShape, b: ConvexShape) -> WitnessPoints:

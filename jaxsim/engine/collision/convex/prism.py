@@ -21,7 +21,7 @@ from jaxsim.engine.collision.convex.convex import (
 )
 from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
-from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, with_row
+from jaxsim.math.arrays import gather, matmul_t, matvec, matvec_t, row_at, with_row
 from jaxsim.math.component import split, vector
 from jaxsim.math.jvp import with_derivatives_of
 from jaxsim.math.safe import Array
@@ -81,9 +81,7 @@ def hfield_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> HfieldContext:
 
 def hfield_convex(c: HfieldContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Find contacts of a height field and a convex geom, one for each triangle that it penetrates, at most 50."""
-    inside = b._replace(
-        pos=matvec_t(a.mat, b.pos - a.pos), mat=jnp.sum(a.mat[:, :, :, None] * b.mat[:, :, None, :], axis=1)
-    )
+    inside = b._replace(pos=matvec_t(a.mat, b.pos - a.pos), mat=matmul_t(a.mat, b.mat))
     return hfield_shapes(c, a, shapes_of(c.convex, inside, margin), margin, count)
 
 

@@ -230,7 +230,7 @@ def _witness_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Arr
     a, b, solved = primals
     z, still = witness(ray, a, b, solved), jnp.zeros(6, solved.z.dtype)
     inverse = _inverse(ray, a, b, solved, z)
-    shapes, numbers, numbers_dot = _numbers(a, b, tangents[:2])
+    shapes, numbers, numbers_dot = numbers_of(a, b, tangents[:2])
     equations = partial(_residual, feature1=solved.feature1, feature2=solved.feature2, z=z, y=still, ray=ray)
     _, residual_dot = jax.jvp(lambda x: equations(*shapes(x)), (numbers,), (numbers_dot,))
     y_dot = -matvec(inverse, residual_dot)
@@ -247,7 +247,7 @@ def _inverse(ray: bool, a: ConvexShape, b: ConvexShape, solved: SolvedWitness, z
 def _inverse_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     a, b, solved, z = primals
     inverse, still = _inverse(ray, a, b, solved, z), jnp.zeros(6, z.dtype)
-    shapes, numbers, numbers_dot = _numbers(a, b, tangents[:2])
+    shapes, numbers, numbers_dot = numbers_of(a, b, tangents[:2])
 
     def jacobian(x: tuple, z: Array) -> Array:
         one, two = shapes(x)
@@ -258,8 +258,8 @@ def _inverse_jvp(ray: bool, primals: tuple, tangents: tuple) -> tuple[Array, Arr
     return inverse, -matmul(inverse, matmul(jacobian_dot, inverse))
 
 
-def _numbers(a: ConvexShape, b: ConvexShape, tangents: tuple) -> tuple[Callable, tuple, tuple]:
-    """A function from the numbers of two shapes to the shapes, these numbers, and their tangents."""
+def numbers_of(a: ConvexShape, b: ConvexShape, tangents: tuple) -> tuple[Callable, tuple, tuple]:
+    """Return a function from the numbers of two shapes to the shapes, these numbers, and their tangents."""
 
     def shapes(numbers: tuple) -> tuple[ConvexShape, ConvexShape]:
         one, two = (s._replace(**dict(zip(NUMBERS, x, strict=True))) for s, x in zip((a, b), numbers, strict=True))

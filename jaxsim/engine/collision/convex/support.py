@@ -73,6 +73,11 @@ def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
     return jnp.any(jnp.stack([shape_type == t for t in types]), axis=0)
 
 
+def are_polyhedra(a: ConvexShape, b: ConvexShape) -> Array:
+    """Return whether both shapes are polyhedra without a margin."""
+    return (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
+
+
 def touched(hulls: Hulls, s: ConvexShape, index: Array) -> ConvexShape:
     """Give a shape the vertices (3, 3) of these indices (3,), where it has some; else any of the table."""
     if s.vert is not None:

@@ -14,7 +14,7 @@ from jaxsim.core.types import MAXCONPAIR, MINVAL
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.found import Found, found_of
 from jaxsim.engine.collision.flex.trees import node_boxes, tree_paths
-from jaxsim.engine.collision.sdf.mesh_pairs import Descents, descents_into, field_reaches, frank_wolfe
+from jaxsim.engine.collision.sdf.mesh_pairs import Descents, descents_into, field_reaches, frank_wolfe, leaves_in_order
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, posed_geoms, unit
 from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.engine.structure.distance_field import distance_of, gradient_of
@@ -43,15 +43,12 @@ class FieldTriangles(NamedTuple):
 
 @per_structure
 def _walks(m: Any) -> list[np.ndarray]:
-    """Return the elements (local) in each flex's tree, in the order of MuJoCo's walk: the second child first."""
+    """Return the elements (local) in each flex's tree, in the order of MuJoCo's walk."""
     out = []
-    for first in m.flex_bvhadr:
-        order, stack = [], [0] if first >= 0 else []
-        while stack:
-            node = first + stack.pop()
-            order += [m.bvh_nodeid[node]] if m.bvh_nodeid[node] >= 0 else []
-            stack += [c for c in m.bvh_child[node] if c >= 0]
-        out.append(np.array(order, int))
+    for first, count in zip(m.flex_bvhadr, m.flex_bvhnum, strict=True):
+        nodes = slice(first, first + count) if first >= 0 else slice(0)
+        element = m.bvh_nodeid[nodes]
+        out.append(element[leaves_in_order(m.bvh_child[nodes], element)])
     return out
 
 

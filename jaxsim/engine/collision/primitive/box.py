@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, min_length
 from jaxsim.math import safe
-from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.arrays import inner, matmul_t, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 
@@ -75,11 +75,6 @@ def box_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
     valid &= ~(face_separates | edge_separates)[:, None]
     valid = _remove_outliers(a, b, margin, pos, valid)
     return PairContacts(dist, pos, jnp.broadcast_to(clip.normal[:, None], pos.shape), valid)
-
-
-def matmul_t(x: Array, y: Array) -> Array:
-    """Compute x.T @ y of matrices (n, 3, 3), as a sum that fuses."""
-    return jnp.sum(x[:, :, :, None] * y[:, :, None, :], axis=1)
 
 
 def _face_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, margin: Array):

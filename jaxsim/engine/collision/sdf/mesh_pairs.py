@@ -18,7 +18,7 @@ from jaxsim.engine.collision.sdf.sdf import halton, is_repeated
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, unit
 from jaxsim.engine.structure.distance_field import Fields, distance_fields, distance_of, gradient_of
 from jaxsim.math import safe
-from jaxsim.math.arrays import gather, inner, matvec, matvec_t
+from jaxsim.math.arrays import gather, inner, matmul_t, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 
@@ -97,14 +97,22 @@ def _bvh_walk(m: Any, mesh: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     parent = np.zeros(len(child), np.int32)
     inner_node, side = np.nonzero(child >= 0)
     parent[child[inner_node, side]] = inner_node
-    order, stack = [], [0]
-    while stack:  # the second child first
-        node = stack.pop()
-        order += [node] if face[node] >= 0 else []
-        stack += [c for c in child[node] if c >= 0]
-    leaf = np.array(order, np.int32)
+    leaf = leaves_in_order(child, face)
     vertices = m.mesh_vertadr[mesh] + m.mesh_face[m.mesh_faceadr[mesh] + face[leaf]]
     return m.bvh_aabb[nodes], parent, vertices.astype(np.int32), leaf, int(m.bvh_depth[nodes].max(initial=0))
+
+
+def leaves_in_order(child: np.ndarray, content: np.ndarray) -> np.ndarray:
+    """Return the leaves of a tree in the order of MuJoCo's walk, the second child first.
+
+    `child` (n, 2) are the children of its nodes and `content` (n,) what leaves hold; both -1 for none.
+    """
+    order, stack = [], [0] if len(content) else []
+    while stack:
+        node = stack.pop()
+        order += [node] if content[node] >= 0 else []
+        stack += [c for c in child[node] if c >= 0]
+    return np.array(order, np.int32)
 
 
 def mesh_sdf(c: MeshSdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
@@ -113,7 +121,7 @@ def mesh_sdf(c: MeshSdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContac
     `margin` is not used, as in MuJoCo.
     """
     row = jnp.asarray(c.bvh.of_geom)[a.id]
-    rel, offset = jnp.sum(b.mat[:, :, :, None] * a.mat[:, :, None, :], axis=1), matvec_t(b.mat, a.pos - b.pos)
+    rel, offset = matmul_t(b.mat, a.mat), matvec_t(b.mat, a.pos - b.pos)
     corner = matvec(rel[:, None, None], gather(c.vert, jnp.asarray(c.bvh.face)[row])) + offset[:, None, None]
     triangle, weight = _points_inside(c, b, row, *jax.lax.stop_gradient((rel, offset, corner)))
 

@@ -15,7 +15,7 @@ from jaxsim.core.types import MAXVAL, MINVAL
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, unit
 from jaxsim.engine.structure.distance_field import Fields, distance_fields, distance_of, gradient_of
 from jaxsim.math import safe
-from jaxsim.math.arrays import gather, inner, matvec, matvec_t
+from jaxsim.math.arrays import gather, inner, matmul_t, matvec, matvec_t
 from jaxsim.math.safe import Array
 
 ARMIJO_FRACTION = 0.1  # required fraction of the decrease predicted by the gradient (Armijo's condition)
@@ -52,7 +52,7 @@ def sdf_any(c: SdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
     `margin` is not used, as in MuJoCo.
     """
-    rel, offset = jnp.sum(a.mat[:, :, :, None] * b.mat[:, :, None, :], axis=1), matvec_t(a.mat, b.pos - a.pos)
+    rel, offset = matmul_t(a.mat, b.mat), matvec_t(a.mat, b.pos - a.pos)
     low, high = _region(gather(c.aabb, a.id), gather(c.aabb, b.id), rel, offset)
     start = low + (high - low) * jnp.asarray(c.start, low.dtype)[:, None]  # (starts, n, 3), in the frame of a
     x, dist = _descend(c, a, b, rel, offset, matvec_t(rel, start - offset))
