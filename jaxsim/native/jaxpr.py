@@ -71,6 +71,34 @@ FOLDED: dict[str, Callable[..., Any]] = {
 }
 
 
+def _permuted(p: dict[str, Any]) -> Callable[[Any], Any] | None:
+    """Return a reshape of permuted axes, as in derivatives of a product of entries, by a transposition; else None."""
+    dims = p["dimensions"]
+    return None if dims is None else lambda x: jax.lax.reshape(jax.lax.transpose(x, dims), p["new_sizes"])
+
+
+def _tiled(p: dict[str, Any]) -> Callable[[Any], Any]:
+    def tiled(x: Any) -> Any:
+        shape = [n for pair in zip(p["reps"], x.shape, strict=True) for n in pair]
+        sizes = [r * n for r, n in zip(p["reps"], x.shape, strict=True)]
+        return jax.lax.broadcast_in_dim(x, shape, range(1, 2 * x.ndim, 2)).reshape(sizes)
+
+    return tiled
+
+
+def _negated(p: dict[str, Any]) -> Callable[[Any, Any, Any], Any]:
+    own = {k: p[k] for k in ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")}
+    return lambda x, i, u: jax.lax.scatter_add(x, i, -u, **own)
+
+
+# Operations that are others together: from the parameters a function of the operands, or None if it stays as it is.
+EXPANDED: dict[str, Callable[[dict[str, Any]], Callable[..., Any] | None]] = {
+    "reshape": _permuted,
+    "tile": _tiled,
+    "scatter-sub": _negated,
+}
+
+
 class Var:
     """An array that an operation makes."""
 
@@ -243,8 +271,10 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
         return inlined(inner, operands, out, platform)
     if eqn.primitive is CALL:
         return renamed(params["body"].flat, operands, out)
-    if name == "reshape" and params["dimensions"] is not None:
-        return inlined(_transposed_first(eqn), operands, out, platform)
+    if name == "device_put" and all(d is None for d in params["devices"]):
+        return operands
+    if name in EXPANDED and (form := EXPANDED[name](params)) is not None:
+        return inlined(trace(lambda *x: [form(*x)], [v.aval for v in eqn.invars]), operands, out, platform)
     if name == "custom_linear_solve":
         solve, lengths = params["jaxprs"].solve, params["const_lengths"]
         begin = lengths.matvec + lengths.vecmat
@@ -270,16 +300,6 @@ def _of_equation(eqn: Any, operands: list[Term], out: list[Operation], platform:
     results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     out.append(Operation(eqn.primitive, params, operands, results))
     return results
-
-
-def _transposed_first(eqn: Any) -> Any:
-    """Return a reshape of permuted axes, as in the derivative of a product of entries, as two operations."""
-    p = eqn.params
-
-    def run(x: Any) -> list[Any]:
-        return [jax.lax.reshape(jax.lax.transpose(x, p["dimensions"]), p["new_sizes"])]
-
-    return trace(run, [v.aval for v in eqn.invars])
 
 
 def renamed(flat: Flat, operands: Sequence[Term], out: list[Operation]) -> list[Term]:

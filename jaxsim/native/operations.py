@@ -620,7 +620,7 @@ STARTS: dict[str, Callable[[Any], str]] = {
     "reduce_prod": lambda t: literal(1, t),
     "reduce_max": _least,
     "reduce_min": _greatest,
-    "reduce_and": lambda _: "true",
+    "reduce_and": lambda t: "true" if t == np.bool_ else literal(np.array(-1).astype(t), t),  # all bits
     "reduce_or": lambda _: "false",
 }
 CUMULATIVE: dict[str, tuple[Callable[[Any], str], Callable[..., str]]] = {

@@ -154,7 +154,8 @@ def scatters(x, i, u):
         if x.dtype == bool:
             found += [at.max(u, mode=mode), at.min(u, mode=mode)]
         else:
-            found += [at.add(u, mode=mode), at.max(u, mode=mode), at.min(u, mode=mode), at.mul(u, mode=mode)]
+            found += [at.add(u, mode=mode), at.subtract(u, mode=mode), at.mul(u, mode=mode)]
+            found += [at.max(u, mode=mode), at.min(u, mode=mode)]
     return found
 
 
@@ -182,8 +183,12 @@ EXTRA = {"out_sharding": None} if "out_sharding" in str(jax.make_jaxpr(lambda x:
 
 
 def bit_reductions(x):
-    kinds = (lax.reduce_and_p, lax.reduce_or_p)
-    return [p.bind(x, axes=(1,), **EXTRA) for p in kinds]
+    """Of a short and of a long axis, with bits that all entries have."""
+    if is_real(x.dtype):
+        return []
+    some = x if x.dtype == bool else x | 0x50
+    both = some, jnp.tile(some, (9, 1))
+    return [p.bind(y, axes=(a,), **EXTRA) for p in (lax.reduce_and_p, lax.reduce_or_p) for y in both for a in (0, 1)]
 
 
 def extremes(x):
@@ -203,6 +208,8 @@ def views(x):
     found = [x.reshape(-1), x.reshape(3, 5), x.T, x[1:4:2], x[::-1], x[:, None], jnp.broadcast_to(x[0], (4, 3))]
     found += [
         lax.reshape(x, (5, 3), (1, 0)),  # as in derivatives of products
+        jnp.tile(x, (2, 3)),
+        jnp.asarray(jax.device_put(x)),
         jnp.concatenate([x, x[:2]]),
         jnp.stack([x, x], 1),
         lax.expand_dims(x, (1,)),
@@ -289,6 +296,7 @@ GROUPS = {
                    lambda k: (rows(k), STARTS, np.concatenate([rows(k, 1), rows(k, 2)])[:7])),
     "reduce": (["reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or"], reductions,
                lambda k: (rows(k),)),
+    "bits": (["reduce_and", "reduce_or"], bit_reductions, lambda k: (rows(k),)),
     "reduce edges": (["reduce_max", "reduce_min"], lambda x: [x.max(1), x.min(1), x.max(0), x.min(0)],
                      lambda k: (rows(k, where=SOME),)),
     "arg": (["argmax", "argmin"], extremes, lambda k: (rows(k, where=SOME),)),
