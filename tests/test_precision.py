@@ -15,14 +15,21 @@ SWINGER = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 
 <geom type="capsule" fromto="0 0 0 .2 0 -.2" size=".02"/></body></worldbody></mujoco>"""
 
 
+def _tables(value):
+    """The NumPy arrays in tuples, lists and dictionaries, whose keys may be of any types."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
+    return [x for part in parts for x in _tables(part)]
+
+
 @pytest.mark.parametrize("room", [engine, math], ids=lambda room: room.__name__)
 def test_tables_of_indices_have_32_bits(room):
     """JAX keeps the type of an index array by identity: a 64-bit table fails after a change of precision."""
     wide = []
     for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
         for name, value in vars(importlib.import_module(found.name)).items():
-            tables = jax.tree.leaves(value) if isinstance(value, (np.ndarray, tuple, list, dict)) else []
-            wide += [f"{found.name}.{name}" for x in tables if isinstance(x, np.ndarray) and x.dtype == np.int64]
+            wide += [f"{found.name}.{name}" for x in _tables(value) if x.dtype == np.int64]
     assert wide == []
 
 
