@@ -33,12 +33,12 @@ def base_name(path: str) -> str:
     return os.path.basename(portable(path))
 
 
-def content_type(written: str, filename: str) -> str:
-    """Return the type of a file: as written, else by the ending of its name; empty if that is unknown."""
+def content_type(written: str, filename: str, default: str) -> str:
+    """Return the type of a file: as written, else by the ending of its name, else the default."""
     if written:
         return written.split(";")[0].strip()
     _, dot, ending = filename.rpartition(".")
-    return _CONTENT_TYPES.get(dot + ending.lower(), "")
+    return _CONTENT_TYPES.get(dot + ending.lower(), default)
 
 
 def check_assets(assets: Mapping[str, Any] | None) -> dict[str, bytes]:

@@ -209,7 +209,7 @@ def views(x):
     found += [
         lax.reshape(x, (5, 3), (1, 0)),  # as in derivatives of products
         jnp.tile(x, (2, 3)),
-        jnp.asarray(jax.device_put(x)),
+        jax.device_put(x),
         jnp.concatenate([x, x[:2]]),
         jnp.stack([x, x], 1),
         lax.expand_dims(x, (1,)),

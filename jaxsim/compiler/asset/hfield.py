@@ -89,7 +89,7 @@ def _inline(hfield: HFieldInput) -> np.ndarray:
 
 
 def _from_file(hfield: HFieldInput, data: bytes) -> np.ndarray:
-    kind = content_type(hfield.content_type, hfield.filename) or "image/vnd.mujoco.hfield"
+    kind = content_type(hfield.content_type, hfield.filename, "image/vnd.mujoco.hfield")
     if kind == "image/png":
         return read_png(data, 1, hfield.filename)[0][::-1, :, 0].astype(np.float32)
     if kind == "image/vnd.mujoco.hfield":

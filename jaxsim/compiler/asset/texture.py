@@ -252,7 +252,7 @@ def _from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
 
 def _load(texture: TextureInput, data: bytes, filename: str) -> tuple[np.ndarray, bool]:
     """Read one image, flipped if the texture requests it."""
-    kind = content_type(texture.content_type, filename) or "image/vnd.mujoco.texture"
+    kind = content_type(texture.content_type, filename, "image/vnd.mujoco.texture")
     if kind == "image/ktx":
         return _raw(texture, data, filename), False
     if kind == "image/png":
